@@ -1,0 +1,102 @@
+"""The one error record: code, message, spans, notes and help, rendered for terminals, JSON and exceptions alike."""
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass, field
+from typing import Any
+
+from pypto_dsl.compiler.span import Span
+
+
+@dataclass(frozen=True)
+class Label:
+    """A span with the text that stands beside its caret."""
+
+    span: Span
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """What is wrong, where, and what to write instead.
+
+    ``code`` is a row of `pypto_dsl.compiler.catalogue`; ``primary`` carries the caret; ``fix`` is replacement text for
+    the primary span, set only when applying it literally gives a kernel that compiles.
+    """
+
+    code: str
+    message: str
+    primary: Label | None = None
+    others: tuple[Label, ...] = ()
+    notes: tuple[str, ...] = ()
+    help: str = ""
+    fix: str | None = None
+    severity: str = "error"
+    fields: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def render(self) -> str:
+        """The terminal form: header, one frame with caret per label, notes, help."""
+        lines = [f"{self.severity}[{self.code}]: {self.message}"]
+        for label in (self.primary, *self.others):
+            if label is not None:
+                lines += _frame(label, arrow="-->" if label is self.primary else ":::")
+        lines += [f"   = note: {note}" for note in self.notes]
+        if self.help:
+            lines.append(f"   = help: {self.help}")
+        return "\n".join(lines)
+
+    def json(self) -> dict[str, Any]:
+        """The same record as plain data; the schema is part of the public interface."""
+
+        def span(label: Label) -> dict[str, Any]:
+            s = label.span
+            return {"file": s.file, "line": s.line, "column": s.column, "end_line": s.end_line or s.line,
+                    "end_column": s.end_column or s.column, "text": label.text}
+
+        return {
+            "code": self.code, "severity": self.severity, "message": self.message,
+            "primary": span(self.primary) if self.primary else None,
+            "others": [span(o) for o in self.others],
+            "notes": list(self.notes), "help": self.help, "fix": self.fix, "fields": self.fields,
+        }
+
+
+def _frame(label: Label, arrow: str) -> list[str]:
+    span = label.span
+    source = linecache.getline(span.file, span.line).rstrip("\n")
+    number = str(span.line)
+    pad = " " * len(number)
+    head = f"{pad} {arrow} {span.file}:{span.line}:{span.column}"
+    if not source:
+        return [head + (f"  {label.text}" if label.text else "")]
+    stop = span.end_column if span.end_column and (span.end_line or span.line) == span.line else len(source) + 1
+    width = max(1, stop - span.column)
+    marker = " " * (span.column - 1) + "^" * width + (f" {label.text}" if label.text else "")
+    return [head, f"{pad} |", f"{number} | {source}", f"{pad} | {marker}"]
+
+
+class KernelError(Exception):
+    """A user's mistake, or a limit of a target, as one Diagnostic. Never raised for our own bugs."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.render())
+        self.diagnostic = diagnostic
+
+    @property
+    def code(self) -> str:
+        return self.diagnostic.code
+
+
+class CompilerBug(Exception):
+    """Our own mistake: names the pass, and the driver writes a reproducer beside it (exit code 70)."""
+
+    def __init__(self, where: str, message: str) -> None:
+        super().__init__(f"internal error in `{where}`: {message}")
+        self.where = where
+
+
+def error(code: str, message: str, span: Span | None = None, *, label: str = "", others: tuple[Label, ...] = (),
+          notes: tuple[str, ...] = (), help: str = "", fix: str | None = None, **fields: Any) -> KernelError:
+    """Build the KernelError of one mistake; raise what it returns."""
+    primary = Label(span, label) if span is not None else None
+    return KernelError(Diagnostic(code, message, primary, others, notes, help, fix, "error", fields))
