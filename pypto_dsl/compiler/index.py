@@ -1,0 +1,366 @@
+"""Index: integer expressions over loop variables, extents and scalars, kept in polynomial normal form.
+
+An Index is a sum of integer multiples of products of atoms; an atom is a variable or a floor division, remainder,
+minimum or maximum of Indexes. The normal form makes equal expressions equal objects (`(i + 1)*s - i*s == s`), so passes
+compare with `==` and emitters print what is left. Division and remainder floor, as in Python.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+from typing import Literal, Union
+
+AtomOp = Literal["//", "%", "min", "max"]
+
+
+@dataclass(frozen=True)
+class Var:
+    """A loop variable, an extent or a scalar, by name."""
+
+    name: str
+
+    def key(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Compound:
+    """An operation that polynomials cannot absorb."""
+
+    op: AtomOp
+    a: Index
+    b: Index
+
+    def key(self) -> str:
+        return f"~{self.op}({self.a!r},{self.b!r})"
+
+
+Atom = Union[Var, Compound]
+Monomial = tuple[Atom, ...]
+IndexLike = Union["Index", int]
+
+
+@dataclass(frozen=True)
+class Index:
+    """``terms`` is a sorted tuple of (product of atoms, coefficient); the empty product is the constant."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: IndexLike) -> Index:
+        return _sum((*self.terms, *as_index(other).terms))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Index:
+        return Index(tuple((m, -c) for m, c in self.terms))
+
+    def __sub__(self, other: IndexLike) -> Index:
+        return self + (-as_index(other))
+
+    def __rsub__(self, other: IndexLike) -> Index:
+        return as_index(other) - self
+
+    def __mul__(self, other: IndexLike) -> Index:
+        other = as_index(other)
+        return _sum((tuple(sorted((*m, *n), key=_atom_key)), c * d) for m, c in self.terms for n, d in other.terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: IndexLike) -> Index:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: IndexLike) -> Index:
+        return floordiv(other, self)
+
+    def __mod__(self, other: IndexLike) -> Index:
+        return modulo(self, other)
+
+    def __rmod__(self, other: IndexLike) -> Index:
+        return modulo(other, self)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms or self.terms == (((), self.terms[0][1]),)
+
+    @property
+    def constant(self) -> int | None:
+        """The value when it is known, else None."""
+        if not self.terms:
+            return 0
+        return self.terms[0][1] if self.is_constant else None
+
+    @property
+    def name(self) -> str | None:
+        """The variable's name when the Index is exactly one variable."""
+        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
+            atom = self.terms[0][0][0]
+            return atom.name if isinstance(atom, Var) else None
+        return None
+
+    def variables(self) -> frozenset[str]:
+        """Names of every variable below."""
+        return _variables(self)
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The value with every variable given; division by zero raises ZeroDivisionError, a missing name KeyError."""
+        total = 0
+        for monomial, coefficient in self.terms:
+            product = coefficient
+            for atom in monomial:
+                if isinstance(atom, Var):
+                    product *= values[atom.name]
+                else:
+                    product *= _APPLY[atom.op](atom.a.evaluate(values), atom.b.evaluate(values))
+            total += product
+        return total
+
+    def substitute(self, values: Mapping[str, IndexLike]) -> Index:
+        """Replace variables by Indexes or integers, simplifying again."""
+        if not (self.variables() & values.keys()):
+            return self
+        total = as_index(0)
+        for monomial, coefficient in self.terms:
+            product = as_index(coefficient)
+            for atom in monomial:
+                if isinstance(atom, Var):
+                    product = product * as_index(values.get(atom.name, Index((((atom,), 1),))))
+                else:
+                    product = product * _MAKE[atom.op](atom.a.substitute(values), atom.b.substitute(values))
+            total = total + product
+        return total
+
+    def __repr__(self) -> str:
+        return text(self)
+
+    __str__ = __repr__
+
+
+def _atom_key(atom: Atom) -> str:
+    return atom.key()
+
+
+def _monomial_key(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+    """Variables first and the constant last, as people write them."""
+    return (0 if term[0] else 1, tuple(a.key() for a in term[0]))
+
+
+def _sum(terms: Iterable[tuple[Monomial, int]]) -> Index:
+    collected: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        collected[monomial] = collected.get(monomial, 0) + coefficient
+    return Index(tuple(sorted(((m, c) for m, c in collected.items() if c), key=_monomial_key)))
+
+
+@lru_cache(maxsize=4096)
+def _variables(x: Index) -> frozenset[str]:
+    found: set[str] = set()
+    for monomial, _ in x.terms:
+        for atom in monomial:
+            if isinstance(atom, Var):
+                found.add(atom.name)
+            else:
+                found |= _variables(atom.a) | _variables(atom.b)
+    return frozenset(found)
+
+
+def as_index(x: IndexLike) -> Index:
+    """An int as a constant Index; an Index as itself."""
+    if isinstance(x, Index):
+        return x
+    return Index((((), int(x)),)) if x else Index(())
+
+
+def var(name: str) -> Index:
+    """The Index that is one variable."""
+    return Index((((Var(name),), 1),))
+
+
+def _compound(op: AtomOp, a: Index, b: Index) -> Index:
+    return Index((((Compound(op, a, b),), 1),))
+
+
+def _content(x: Index) -> int:
+    result = 0
+    for _, c in x.terms:
+        result = gcd(result, c)
+    return result
+
+
+def floordiv(a: IndexLike, b: IndexLike) -> Index:
+    """a // b, with multiples of b taken out of the division."""
+    a, b = as_index(a), as_index(b)
+    if a.constant is not None and b.constant:
+        return as_index(a.constant // b.constant)
+    if b.constant == 1 or a.constant == 0:
+        return a
+    if a == b:
+        return as_index(1)
+    if b.constant is not None and b.constant > 0:
+        whole = _sum((m, c // b.constant) for m, c in a.terms if c % b.constant == 0)
+        rest = _sum((m, c) for m, c in a.terms if c % b.constant)
+        if not rest.terms:
+            return whole
+        if whole.terms:
+            return whole + floordiv(rest, b)
+        common = gcd(_content(a), b.constant)
+        if common > 1:
+            return floordiv(_sum((m, c // common) for m, c in a.terms), b.constant // common)
+    return _compound("//", a, b)
+
+
+def modulo(a: IndexLike, b: IndexLike) -> Index:
+    """a % b, with multiples of a constant b dropped."""
+    a, b = as_index(a), as_index(b)
+    if a.constant is not None and b.constant:
+        return as_index(a.constant % b.constant)
+    if b.constant == 1 or a == b or a.constant == 0:
+        return as_index(0)
+    if b.constant is not None and b.constant > 0:
+        rest = _sum((m, c) for m, c in a.terms if c % b.constant)
+        if rest != a:
+            return modulo(rest, b)
+    return _compound("%", a, b)
+
+
+def _extreme(op: AtomOp, a: IndexLike, b: IndexLike) -> Index:
+    a, b = as_index(a), as_index(b)
+    difference = (a - b).constant
+    if difference is not None:
+        return a if (difference <= 0) == (op == "min") else b
+    return _compound(op, *sorted((a, b), key=lambda x: (x.is_constant, repr(x))))
+
+
+def minimum(a: IndexLike, b: IndexLike) -> Index:
+    """The smaller of two Indexes."""
+    return _extreme("min", a, b)
+
+
+def maximum(a: IndexLike, b: IndexLike) -> Index:
+    """The larger of two Indexes."""
+    return _extreme("max", a, b)
+
+
+def ceildiv(a: IndexLike, b: IndexLike) -> Index:
+    """The least n with n * b >= a, for b > 0."""
+    return floordiv(as_index(a) + as_index(b) - 1, b)
+
+
+def round_up(a: IndexLike, b: IndexLike) -> Index:
+    """The least multiple of b that is >= a, for b > 0."""
+    return ceildiv(a, b) * b
+
+
+_MAKE: dict[AtomOp, Callable[[IndexLike, IndexLike], Index]] = {"//": floordiv, "%": modulo, "min": minimum, "max": maximum}
+_APPLY: dict[AtomOp, Callable[[int, int], int]] = {
+    "//": lambda a, b: a // b, "%": lambda a, b: a % b, "min": min, "max": max}
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a language writes the compound operations; operands arrive already spelled and bracketed."""
+
+    floordiv: str = "{a} // {b}"
+    modulo: str = "{a} % {b}"
+    minimum: str = "min({a}, {b})"
+    maximum: str = "max({a}, {b})"
+    call_like: frozenset[str] = frozenset({"min", "max"})
+    names: Callable[[str], str] = str
+
+
+PYTHON = Spelling()
+# Operands of division are never negative where C is emitted (extents and offsets), so truncation is floor.
+C = Spelling("{a} / {b}", "{a} % {b}", "{a} < {b} ? {a} : {b}", "{a} > {b} ? {a} : {b}", frozenset())
+
+
+def text(x: IndexLike, spelling: Spelling = PYTHON, bracket: bool = False) -> str:
+    """Spell an Index; ``bracket`` adds parentheses unless it is one name or number."""
+    x = as_index(x)
+    if not x.terms:
+        return "0"
+    parts: list[str] = []
+    for monomial, coefficient in sorted(x.terms, key=lambda t: (t[1] < 0 and bool(t[0]), _monomial_key(t))):
+        factors = [_factor(atom, spelling, alone=len(monomial) == 1 and abs(coefficient) == 1 and len(x.terms) == 1)
+                   for atom in monomial]
+        if abs(coefficient) != 1 or not factors:
+            factors.append(str(abs(coefficient)))
+        product = "*".join(factors)
+        sign = "-" if coefficient < 0 else "+"
+        parts.append((f" {sign} " if parts else ("-" if sign == "-" else "")) + product)
+    spelled = "".join(parts)
+    simple = re.fullmatch(r"\w+|(min|max)\(.*\)", spelled) is not None and len(x.terms) == 1
+    return f"({spelled})" if bracket and not simple else spelled
+
+
+def _factor(atom: Atom, spelling: Spelling, alone: bool) -> str:
+    if isinstance(atom, Var):
+        return spelling.names(atom.name)
+    form = {"//": spelling.floordiv, "%": spelling.modulo, "min": spelling.minimum, "max": spelling.maximum}[atom.op]
+    call = atom.op in spelling.call_like
+    spelled = form.format(a=text(atom.a, spelling, not call), b=text(atom.b, spelling, not call))
+    return spelled if call or alone else f"({spelled})"
+
+
+_TOKEN = re.compile(r"\s*(//|[-+*%(),]|\w+(?:\.\w+)*)")
+
+
+def parse(source: str) -> Index:
+    """Read what `text` wrote; raises ValueError with the offending column."""
+    tokens: list[tuple[str, int]] = []
+    at = 0
+    while at < len(source.rstrip()):
+        match = _TOKEN.match(source, at)
+        if match is None:
+            raise ValueError(f"column {at + 1}: not an index expression: {source!r}")
+        tokens.append((match.group(1), match.start(1)))
+        at = match.end()
+    position = 0
+
+    def peek() -> str:
+        return tokens[position][0] if position < len(tokens) else ""
+
+    def take(expected: str = "") -> str:
+        nonlocal position
+        token = peek()
+        if not token or (expected and token != expected):
+            column = tokens[position][1] + 1 if position < len(tokens) else len(source) + 1
+            raise ValueError(f"column {column}: expected {expected or 'a name or number'} in {source!r}")
+        position += 1
+        return token
+
+    def total() -> Index:
+        value = product()
+        while peek() in ("+", "-"):
+            value = value + product() if take() == "+" else value - product()
+        return value
+
+    def product() -> Index:
+        value = primary()
+        while peek() in ("*", "//", "%"):
+            op = take()
+            value = value * primary() if op == "*" else value // primary() if op == "//" else value % primary()
+        return value
+
+    def primary() -> Index:
+        token = take()
+        if token == "-":
+            return -primary()
+        if token == "(":
+            value = total()
+            take(")")
+            return value
+        if token in ("min", "max") and peek() == "(":
+            take("(")
+            a = total()
+            take(",")
+            b = total()
+            take(")")
+            return minimum(a, b) if token == "min" else maximum(a, b)
+        return as_index(int(token)) if token.isdigit() else var(token)
+
+    value = total()
+    if position != len(tokens):
+        raise ValueError(f"column {tokens[position][1] + 1}: unexpected {peek()!r} in {source!r}")
+    return value
