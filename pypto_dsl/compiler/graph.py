@@ -1,0 +1,218 @@
+"""Graph IR: SSA values over whole tensors, with regions for loops and branches, and the Builder that makes them.
+
+Values and operations compare by identity; two graphs are the same when their printed forms are. A write is a value
+(`insert`), so data dependence is the only order. Extents are Index expressions whose variables are listed in `Graph.symbols`.
+"""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.index import Index, IndexLike, as_index
+from pypto_dsl.compiler.span import Span
+
+# Plain data only, so that printing is reading: numbers, strings, tuples of these, Index, DType.
+Attribute = Union[None, bool, int, float, str, Index, DType, tuple["Attribute", ...]]
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """dtype, shape (one Index per dimension; () is a scalar) and whether the dtype is weak (came from a Python number).
+
+    ``valid`` are the live extents where they differ from ``shape`` (a view's tail), else None.
+    """
+
+    dtype: DType
+    shape: tuple[Index, ...]
+    weak: bool = False
+    valid: tuple[Index, ...] | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def live(self) -> tuple[Index, ...]:
+        """The live extents."""
+        return self.shape if self.valid is None else self.valid
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape as ints when every extent is known."""
+        extents = [e.constant for e in self.shape]
+        return None if any(e is None for e in extents) else tuple(e for e in extents if e is not None)
+
+    def with_dtype(self, dtype: DType, weak: bool = False) -> TensorType:
+        return TensorType(dtype, self.shape, weak, self.valid)
+
+    def __str__(self) -> str:
+        extents = "".join(f"{_extent(e)}x" for e in self.shape)
+        live = "" if self.valid is None else f", valid [{', '.join(map(str, self.valid))}]"
+        return f"tensor<{extents}{self.dtype}{'*' if self.weak else ''}{live}>"
+
+
+def _extent(e: Index) -> str:
+    return str(e) if e.constant is not None or e.name is not None else f"({e})"
+
+
+def tensor_type(dtype: DType, shape: Iterable[IndexLike] = (), weak: bool = False) -> TensorType:
+    """A TensorType from ints and Indexes."""
+    return TensorType(dtype, tuple(as_index(e) for e in shape), weak)
+
+
+class Value:
+    """One SSA value: its type, the name the user bound it to, and the operation that makes it (None for arguments)."""
+
+    __slots__ = ("name", "op", "type")
+
+    def __init__(self, type: TensorType, name: str = "", op: Op | None = None) -> None:
+        self.type = type
+        self.name = name
+        self.op = op
+
+    def __repr__(self) -> str:
+        return f"%{self.name or '_'}: {self.type}"
+
+
+class Op:
+    """One operation: ``opcode`` is a name of the op table (or `loop`, `if`), ``operands`` a tuple, ``attributes`` plain data.
+
+    ``tile`` is the vector tile shape in force where the user wrote it; ``origin`` names the user's operation that an
+    expansion came from, with its span, so that emitted code and errors speak of what the user wrote.
+    """
+
+    __slots__ = ("attributes", "opcode", "operands", "regions", "results", "span", "tile")
+
+    def __init__(self, opcode: str, operands: Sequence[Value], types: Sequence[TensorType],
+                 attributes: Mapping[str, Attribute] | None = None, regions: Sequence[Region] = (), span: Span | None = None,
+                 tile: tuple[int, ...] | None = None, names: Sequence[str] = ()) -> None:
+        self.opcode = opcode
+        self.operands = tuple(operands)
+        self.attributes: dict[str, Attribute] = dict(sorted((attributes or {}).items()))
+        self.regions = tuple(regions)
+        self.span = span
+        self.tile = tile
+        self.results = tuple(Value(t, names[i] if i < len(names) else "", self) for i, t in enumerate(types))
+
+    @property
+    def result(self) -> Value:
+        """The only result."""
+        (value,) = self.results
+        return value
+
+    def __repr__(self) -> str:
+        return f"<{self.opcode} -> {', '.join(map(repr, self.results))}>"
+
+
+class Region:
+    """A body of a loop or branch: block arguments, operations in order, and the values it yields."""
+
+    __slots__ = ("arguments", "ops", "yields")
+
+    def __init__(self, arguments: Sequence[Value] = (), ops: Sequence[Op] = (), yields: Sequence[Value] = ()) -> None:
+        self.arguments = list(arguments)
+        self.ops = list(ops)
+        self.yields = list(yields)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """What an Index variable stands for: a dimension of a parameter, a user's integer, a loop index, or an element read."""
+
+    name: str
+    kind: str  # "dim" | "scalar" | "loop" | "element"
+    parameter: str = ""
+    axis: int = 0
+    minimum: int = 0
+
+
+@dataclass(frozen=True)
+class Check:
+    """Two extents that must be equal, tested before anything is written; ``what`` names the operation that needs it."""
+
+    left: Index
+    right: Index
+    span: Span | None = None
+    what: str = ""
+
+
+@dataclass(eq=False)
+class Graph:
+    """A kernel: parameters, symbols, a body, and where results go.
+
+    ``parameters`` are tensors and run-time scalars (rank 0, dtype f32/i32/...) in signature order; ``outputs`` maps a
+    parameter's name to the value written into it, in order of first write; ``returns`` are returned values.
+    ``options`` are plain data that change meaning: promotion rule set, precision.
+    """
+
+    name: str
+    parameters: list[Value] = field(default_factory=list)
+    symbols: dict[str, Symbol] = field(default_factory=dict)
+    body: Region = field(default_factory=Region)
+    outputs: dict[str, Value] = field(default_factory=dict)
+    returns: list[Value] = field(default_factory=list)
+    options: dict[str, str] = field(default_factory=dict)
+    checks: list[Check] = field(default_factory=list)
+    span: Span | None = None
+
+    @property
+    def rules(self) -> str:
+        """The promotion rule set's name."""
+        return self.options.get("promotion", "pypto")
+
+    def results(self) -> list[Value]:
+        """Every value that must be computed: outputs in order, then returns."""
+        return [*self.outputs.values(), *self.returns]
+
+
+def walk(region: Region) -> Iterator[Op]:
+    """Every operation of a region and the regions below, in order, without recursion."""
+    stack: list[Iterator[Op]] = [iter(region.ops)]
+    while stack:
+        op = next(stack[-1], None)
+        if op is None:
+            stack.pop()
+            continue
+        yield op
+        stack.extend(iter(r.ops) for r in reversed(op.regions))
+
+
+class Builder:
+    """Appends operations to a region; passes rebuild a graph through one, with a map from old to new values."""
+
+    def __init__(self, graph: Graph, region: Region | None = None) -> None:
+        self.graph = graph
+        self.region = graph.body if region is None else region
+        self.span: Span | None = None
+        self.tile: tuple[int, ...] | None = None
+
+    def add(self, opcode: str, operands: Sequence[Value], types: Sequence[TensorType],
+            attributes: Mapping[str, Attribute] | None = None, regions: Sequence[Region] = (), span: Span | None = None,
+            tile: tuple[int, ...] | None = None, names: Sequence[str] = ()) -> Op:
+        """Append one operation; span and tile default to the builder's current ones."""
+        op = Op(opcode, operands, types, attributes, regions, span or self.span, tile or self.tile, names)
+        self.region.ops.append(op)
+        return op
+
+    def clone(self, op: Op, operands: Sequence[Value], types: Sequence[TensorType] | None = None,
+              attributes: Mapping[str, Attribute] | None = None, regions: Sequence[Region] | None = None) -> Op:
+        """Append a copy of ``op`` over other operands, keeping its span, tile and names."""
+        return self.add(op.opcode, operands, types or [r.type for r in op.results], op.attributes if attributes is None else attributes,
+                        op.regions if regions is None else regions, op.span, op.tile, [r.name for r in op.results])
+
+
+def uses(graph: Graph) -> dict[Value, list[Op]]:
+    """Which operations read each value (regions included), in order."""
+    found: dict[Value, list[Op]] = {}
+    for op in walk(graph.body):
+        for value in itertools.chain(op.operands, *(r.yields for r in op.regions)):
+            found.setdefault(value, []).append(op)
+    return found
+
+
+def describe(attributes: Mapping[str, Any]) -> str:
+    """Attributes as `key = value` text, for comments and messages."""
+    return ", ".join(f"{k} = {v}" for k, v in attributes.items())

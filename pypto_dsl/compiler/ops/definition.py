@@ -1,0 +1,349 @@
+"""What an operation is: one typed function whose signature, docstring, rules and body are everything the compiler knows of it.
+
+    @op(types=typing.arithmetic, shape=shapes.broadcast, reference=np.add)
+    def add(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+        ...docstring...
+
+Parameters annotated with `Tensor` are operands (`| Number`: Python numbers are taken too; `| None`: optional); all others are
+attributes. The body is the expansion into simpler operations; a primitive has `...` as its body. Calling the operation inside
+`building(builder)` records it; nothing else records operations, so every check runs at the user's own line.
+"""
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import enum
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Union
+
+import numpy as np
+
+from pypto_dsl.compiler.dtypes import BOOL, F32, I32, I64, DType, of_numpy
+from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.graph import Attribute, Builder, Graph, Op, TensorType, Value
+from pypto_dsl.compiler.index import Index
+from pypto_dsl.compiler.span import Span
+
+Tensor = Value
+Number = Union[int, float, bool]
+Operand = Union[Value, int, float, bool, np.generic, None]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One use of an operation while it is being checked: operands in signature order (None where absent), attributes complete."""
+
+    name: str
+    operands: tuple[Value | None, ...]
+    attributes: Mapping[str, Any]
+    graph: Graph
+    span: Span | None
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        """Types of the operands that are present."""
+        return tuple(o.type for o in self.operands if o is not None)
+
+    def refuse(self, code: str, message: str, **more: Any) -> Exception:
+        """The error of this use, with the operation's span unless one is given."""
+        return error(code, message, more.pop("span", self.span), op=self.name, **more)
+
+
+@dataclass(frozen=True)
+class Typing:
+    """What the dtype rule decided: the dtype each present operand is cast to before computing, and the result dtypes.
+
+    ``results`` pairs a dtype with its weakness; ``compute`` is None for operands that keep their dtype. When ``round_to`` is
+    set the operation computes in its operands' dtype and the result is cast to the declared one afterwards.
+    """
+
+    compute: tuple[DType | None, ...]
+    results: tuple[tuple[DType, bool], ...]
+    rule: str = ""
+    forced_by: int | None = None
+
+
+TypeRule = Callable[[Call], Typing]
+ShapeRule = Callable[[Call], tuple[tuple[Index, ...], ...]]
+
+
+class Reference(Protocol):
+    """The meaning in NumPy: arrays of the compute dtype in (floats as float64), arrays out; attributes as keywords."""
+
+    def __call__(self, *operands: Any, **attributes: Any) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of an operation's signature."""
+
+    name: str
+    kind: str  # "tensor" or "attribute"
+    numbers: bool = False
+    optional: bool = False
+    variadic: bool = False
+    default: Any = inspect.Parameter.empty
+    annotation: Any = None
+
+
+@dataclass(frozen=True)
+class OpDefinition:
+    """An entry of the op table. Calling it records one use of the operation in the builder of `building`."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    types: TypeRule
+    shape: ShapeRule
+    reference: Reference
+    expansion: Callable[..., Any] | None
+    family: str
+    doc: str
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    dtypes: tuple[DType, ...] | None = None
+    scalar_base: bool = True
+    results: tuple[str, ...] = ("result",)
+    effects: str = ""
+
+    @property
+    def is_primitive(self) -> bool:
+        return self.expansion is None
+
+    @property
+    def operands(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.kind == "tensor")
+
+    @property
+    def attributes(self) -> tuple[Parameter, ...]:
+        return tuple(p for p in self.parameters if p.kind == "attribute")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return record(self, args, kwargs)
+
+
+REGISTRY: dict[str, OpDefinition] = {}
+_BUILDER: contextvars.ContextVar[Builder | None] = contextvars.ContextVar("builder", default=None)
+
+
+@contextlib.contextmanager
+def building(builder: Builder) -> Iterator[Builder]:
+    """Operations called inside are recorded by ``builder``."""
+    token = _BUILDER.set(builder)
+    try:
+        yield builder
+    finally:
+        _BUILDER.reset(token)
+
+
+def current_builder() -> Builder | None:
+    """The builder that records now, or None outside `building`."""
+    return _BUILDER.get()
+
+
+def op(*, types: TypeRule, shape: ShapeRule, reference: Reference, family: str, bound: Mapping[str, float] | None = None,
+       dtypes: tuple[DType, ...] | None = None, results: tuple[str, ...] = ("result",), effects: str = "",
+       ) -> Callable[[Callable[..., Any]], OpDefinition]:
+    """Enter a function into the op table; see the module's docstring.
+
+    ``bound`` maps dtype names to the largest error in ulp of the *expansion* against the reference (primitives: of a
+    correctly made implementation); ``dtypes`` are those the operation accepts as compute dtype (None: all).
+    """
+
+    def define(function: Callable[..., Any]) -> OpDefinition:
+        signature = inspect.signature(function, eval_str=False)
+        hints = typing.get_type_hints(function)
+        parameters = tuple(_parameter(p, hints.get(p.name)) for p in signature.parameters.values())
+        expansion = None if _is_stub(function) else function
+        definition = OpDefinition(function.__name__, parameters, types, shape, reference, expansion, family,
+                                  inspect.getdoc(function) or "", dict(bound or {}), dtypes, True, results, effects)
+        if definition.name in REGISTRY:
+            raise ValueError(f"operation {definition.name} is defined twice")
+        REGISTRY[definition.name] = definition
+        return definition
+
+    return define
+
+
+def _parameter(p: inspect.Parameter, hint: Any) -> Parameter:
+    members = typing.get_args(hint) if typing.get_origin(hint) in (Union, getattr(__import__("types"), "UnionType")) else (hint,)
+    if p.kind is inspect.Parameter.VAR_POSITIONAL:
+        return Parameter(p.name, "tensor", variadic=True)
+    if Value in members:
+        return Parameter(p.name, "tensor", numbers=float in members, optional=type(None) in members, default=p.default)
+    return Parameter(p.name, "attribute", default=p.default, annotation=hint)
+
+
+def _is_stub(function: Callable[..., Any]) -> bool:
+    """Whether the body is `...` alone (after the docstring)."""
+    code = function.__code__
+    return code.co_names == () and len(code.co_varnames) == code.co_argcount + code.co_kwonlyargcount and all(
+        c is None or c is Ellipsis or isinstance(c, str) for c in code.co_consts)
+
+
+# ---- recording -----------------------------------------------------------------------------------------------------
+
+
+def record(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Check one use of an operation and append it; returns its result Value, or a tuple of them.
+
+    Raises KernelError: PT110 wrong arguments, PT201.. dtypes, PT301.. shapes.
+    """
+    builder = _BUILDER.get()
+    if builder is None:
+        raise error("PT125", f"pypto.{definition.name} is called outside a kernel",
+                    help="call it in a function decorated with @pypto.jit, or pass NumPy arrays to evaluate it")
+    bound = _bind(definition, args, kwargs, builder)
+    operands: list[Value | None] = []
+    attributes: dict[str, Any] = {}
+    for parameter in definition.parameters:
+        given = bound[parameter.name]
+        if parameter.kind == "attribute":
+            attributes[parameter.name] = _attribute(definition, parameter, given, builder)
+        elif parameter.variadic:
+            operands += [_operand(definition, parameter, v, builder) for v in given]
+        else:
+            operands.append(_operand(definition, parameter, given, builder))
+    return apply(definition, operands, attributes, builder)
+
+
+def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes: Mapping[str, Any], builder: Builder,
+          span: Span | None = None, names: Sequence[str] = ()) -> Any:
+    """Type, shape-check and append an operation over Values and complete attributes."""
+    call = Call(definition.name, tuple(operands), attributes, builder.graph, span or builder.span)
+    typing_ = definition.types(call)
+    shapes = definition.shape(call)
+    types = [TensorType(dtype, shape, weak) for (dtype, weak), shape in zip(typing_.results, shapes, strict=True)]
+    present = [o for o in operands if o is not None]
+    stored = {k: v for k, v in attributes.items() if v is not None}
+    if len(present) != len(operands):
+        stored["absent"] = tuple(i for i, o in enumerate(operands) if o is None)
+    made = builder.add(definition.name, present, types, stored, span=span, names=names)
+    return made.result if len(made.results) == 1 else made.results
+
+
+def call_of(op_: Op, graph: Graph) -> Call:
+    """The Call that an existing operation stands for, absent operands as None; for verification and passes."""
+    absent = typing.cast("tuple[int, ...]", op_.attributes.get("absent", ()))
+    operands: list[Value | None] = list(op_.operands)
+    for i in absent:
+        operands.insert(i, None)
+    definition = REGISTRY[op_.opcode]
+    attributes = {p.name: op_.attributes.get(p.name, None if p.default is inspect.Parameter.empty else p.default)
+                  for p in definition.attributes}
+    return Call(op_.opcode, tuple(operands), attributes, graph, op_.span)
+
+
+def expand(op_: Op, operands: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    """Record the expansion of an operation over new operands; returns its results. The span and tile stay the user's."""
+    definition = REGISTRY[op_.opcode]
+    if definition.expansion is None:
+        raise ValueError(f"{op_.opcode} is a primitive and has no expansion")
+    given: list[Value | None] = list(operands)
+    for i in typing.cast("tuple[int, ...]", op_.attributes.get("absent", ())):
+        given.insert(i, None)
+    keywords: dict[str, Any] = {}
+    positional: list[Any] = []
+    queue = list(given)
+    for p in definition.parameters:
+        if p.variadic:
+            positional += queue
+            queue = []
+        elif p.kind == "tensor":
+            positional.append(queue.pop(0))
+        else:
+            keywords[p.name] = op_.attributes.get(p.name, None if p.default is inspect.Parameter.empty else p.default)
+    saved = builder.span, builder.tile
+    builder.span, builder.tile = op_.span, op_.tile
+    try:
+        with building(builder):
+            made = definition.expansion(*positional, **keywords)
+    finally:
+        builder.span, builder.tile = saved
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], builder: Builder) -> dict[str, Any]:
+    bound: dict[str, Any] = {}
+    rest = list(args)
+    for p in definition.parameters:
+        if p.variadic:
+            bound[p.name] = rest
+            rest = []
+        elif rest:
+            bound[p.name] = rest.pop(0)
+    names = {p.name for p in definition.parameters}
+    wanted = signature_text(definition)
+    if rest:
+        raise error("PT110", f"{definition.name} takes at most {len(definition.parameters)} arguments and got {len(args)}", builder.span,
+                    help=wanted)
+    for key, value in kwargs.items():
+        if key not in names:
+            raise error("PT110", f"{definition.name} has no argument `{key}`", builder.span, help=wanted)
+        if key in bound:
+            raise error("PT110", f"{definition.name} got `{key}` twice", builder.span, help=wanted)
+        bound[key] = value
+    for p in definition.parameters:
+        if p.name not in bound:
+            if p.default is inspect.Parameter.empty:
+                raise error("PT110", f"{definition.name} needs the argument `{p.name}`", builder.span, help=wanted)
+            bound[p.name] = p.default
+    return bound
+
+
+def signature_text(definition: OpDefinition) -> str:
+    """`pow(input, other, precision_type=HIGH_PRECISION)`, for messages and documentation."""
+    parts = []
+    for p in definition.parameters:
+        default = "" if p.default is inspect.Parameter.empty else f"={_plain(p.default)}"
+        parts.append(("*" if p.variadic else "") + p.name + default)
+    return f"{definition.name}({', '.join(parts)})"
+
+
+def _plain(value: Any) -> str:
+    return value.name if isinstance(value, enum.Enum) else repr(value)
+
+
+def _operand(definition: OpDefinition, p: Parameter, given: Any, builder: Builder) -> Value | None:
+    if isinstance(given, Value):
+        return given
+    if given is None and p.optional:
+        return None
+    if p.numbers and isinstance(given, (bool, int, float, np.generic)):
+        return constant(given, builder)
+    got = "None" if given is None else f"{type(given).__name__} {given!r}"
+    takes = "a tensor or a number" if p.numbers else "a tensor"
+    raise error("PT200", f"{definition.name} takes {takes} as `{p.name}`, and got {got}", builder.span)
+
+
+def constant(value: Number | np.generic, builder: Builder, dtype: DType | None = None) -> Value:
+    """Record a scalar constant. Python numbers are weak (bool strong), NumPy scalars and an explicit dtype strong."""
+    weak = False
+    if dtype is None:
+        if isinstance(value, np.generic):
+            dtype = of_numpy(value.dtype)
+            if dtype is None:
+                raise error("PT201", f"a NumPy scalar of dtype {value.dtype} has no twin here", builder.span)
+            value = value.item()
+        elif isinstance(value, bool):
+            dtype = BOOL
+        elif isinstance(value, int):
+            dtype, weak = (I32 if I32.range[0] <= value <= I32.range[1] else I64), True
+        else:
+            dtype, weak = F32, True
+    plain = bool(value) if dtype is BOOL else int(value) if dtype.is_integer else float(value)
+    return builder.add("constant", (), (TensorType(dtype, (), weak),), {"value": plain}).result
+
+
+def _attribute(definition: OpDefinition, p: Parameter, given: Any, builder: Builder) -> Attribute:
+    """Attributes are plain data: enums by name, lists as tuples."""
+    if isinstance(given, DType) or given is None or isinstance(given, (bool, int, float, str, Index)):
+        return given
+    if isinstance(given, np.generic):
+        return typing.cast(Attribute, given.item())
+    if isinstance(given, enum.Enum):
+        return given.value if isinstance(given.value, DType) else given.name
+    if isinstance(given, (list, tuple)):
+        return tuple(_attribute(definition, p, g, builder) for g in given)
+    raise error("PT111", f"{definition.name} cannot take {type(given).__name__} {given!r} as `{p.name}`", builder.span)

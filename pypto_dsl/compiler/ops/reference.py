@@ -1,0 +1,258 @@
+"""What the operations mean, in NumPy.
+
+Operands arrive as arrays of the compute dtype, floats as float64; results are rounded by the caller to the declared dtype.
+`symbols` gives the value of every Index variable, for the generators.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.index import Index, as_index
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def wrapping(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A NumPy function whose integer overflow wraps silently."""
+
+    def wrapped(*operands: Array, **_: Any) -> Array:
+        with np.errstate(all="ignore"):
+            return function(*operands)
+
+    wrapped.__name__ = function.__name__
+    return wrapped
+
+
+def _value(e: Index | int, symbols: Mapping[str, int]) -> int:
+    return as_index(e).evaluate(symbols)
+
+
+def constant(value: Any, dtype: DType, **_: Any) -> Array:
+    return np.asarray(value, dtype=dtype.numpy)
+
+
+def extent(value: Index, dtype: DType, symbols: Mapping[str, int], **_: Any) -> Array:
+    return np.asarray(_value(value, symbols), dtype=dtype.numpy)
+
+
+def iota(shape: Sequence[Index], axis: int, dtype: DType, symbols: Mapping[str, int], **_: Any) -> Array:
+    extents = [_value(e, symbols) for e in shape]
+    along = np.arange(extents[axis]).reshape([-1 if i == axis else 1 for i in range(len(extents))])
+    return np.broadcast_to(along, extents).astype(dtype.numpy)
+
+
+def full(shape: Sequence[Index], value: Any, dtype: DType, symbols: Mapping[str, int], **_: Any) -> Array:
+    return np.full([_value(e, symbols) for e in shape], value, dtype=dtype.numpy)
+
+
+# Rounding of floats to integers by CastMode; NONE truncates, ODD is for floats only.
+ROUNDINGS: dict[str, Callable[[Array], Array]] = {
+    "CAST_NONE": np.trunc, "CAST_TRUNC": np.trunc, "CAST_RINT": np.rint, "CAST_FLOOR": np.floor, "CAST_CEIL": np.ceil,
+    "CAST_ROUND": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+}
+
+
+def cast(x: Array, dtype: DType, source: DType, mode: str = "CAST_NONE", satmode: str = "OFF", **_: Any) -> Array:
+    """``source`` is the operand's dtype (floats arrive as float64)."""
+    if dtype.kind == "bool":
+        return x != 0
+    if dtype.is_float:
+        return round_to(np.asarray(x, dtype=np.float64) if source is not dtype else x, dtype)
+    low, high = dtype.range
+    if source.is_float:
+        rounded = ROUNDINGS[mode](np.asarray(x, dtype=np.float64))
+        clipped = np.clip(np.nan_to_num(rounded, nan=0.0, posinf=np.inf, neginf=-np.inf), float(low), float(high))
+        top = clipped >= float(high)
+        return np.where(top, np.array(high, dtype=dtype.numpy), np.where(top, 0.0, clipped).astype(dtype.numpy))
+    if satmode == "ON":
+        return np.array([min(max(int(v), low), high) for v in np.asarray(x).ravel()], dtype=dtype.numpy).reshape(np.shape(x))
+    with np.errstate(all="ignore"):
+        return np.asarray(x).astype(dtype.numpy)
+
+
+def round_to(x: Array, dtype: DType) -> Array:
+    """float64 to ``dtype``, nearest even; 16-bit dtypes by way of f32, as a device that computes in f32 does."""
+    with np.errstate(all="ignore"):
+        if dtype.bits <= 16:
+            return np.asarray(x, dtype=np.float64).astype(np.float32).astype(dtype.numpy)
+        return np.asarray(x, dtype=np.float64).astype(dtype.numpy)
+
+
+def bitcast(x: Array, dtype: DType, source: DType, **_: Any) -> Array:
+    return np.ascontiguousarray(np.asarray(x).astype(source.numpy)).view(dtype.numpy)
+
+
+def maximum(a: Array, b: Array, **_: Any) -> Array:
+    result = np.maximum(a, b)
+    if not np.issubdtype(result.dtype, np.floating):
+        return result
+    return np.where((a == b) & (result == 0), np.where(np.signbit(a) & np.signbit(b), -0.0, 0.0), result)
+
+
+def minimum(a: Array, b: Array, **_: Any) -> Array:
+    result = np.minimum(a, b)
+    if not np.issubdtype(result.dtype, np.floating):
+        return result
+    return np.where((a == b) & (result == 0), np.where(np.signbit(a) | np.signbit(b), -0.0, 0.0), result)
+
+
+def power(a: Array, b: Array, **_: Any) -> Array:
+    """C99 pow for floats (the exponent as an array: NumPy's scalar fast paths are wrong at -0 and -inf); wrapping integers."""
+    with np.errstate(all="ignore"):
+        if np.issubdtype(np.asarray(a).dtype, np.floating):
+            a, b = np.broadcast_arrays(a, b)
+            return np.power(a, np.array(b))
+        a, b = (np.array(v) for v in np.broadcast_arrays(a, b))
+        negative = b < 0
+        result = np.ones_like(a)
+        base, left = a.copy(), np.where(negative, 0, b).astype(np.uint64)
+        while left.any():
+            result = np.where((left & np.uint64(1)).astype(bool), result * base, result)
+            base, left = base * base, left >> np.uint64(1)
+        inverse = np.where(a == 1, 1, np.where((a == -1) if np.issubdtype(a.dtype, np.signedinteger) else False, np.where(b % 2 == 0, 1, -1), 0))
+        return np.where(negative, inverse, result).astype(a.dtype)
+
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def erf(x: Array, **_: Any) -> Array:
+    return np.asarray(_erf(x), dtype=np.float64)
+
+
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+
+
+def gelu(x: Array, approximate: str = "none", **_: Any) -> Array:
+    """x * Phi(x) through erfc, which keeps the negative tail; the tanh form through the logistic function, for the same reason."""
+    x = np.asarray(x, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        if approximate == "tanh":
+            u = math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)
+            result = x / (1.0 + np.exp(-2.0 * u))
+        else:
+            result = 0.5 * x * np.asarray(_erfc(-x * math.sqrt(0.5)), dtype=np.float64)
+    return np.where(np.isneginf(x), -0.0, result)
+
+
+def sigmoid(x: Array, **_: Any) -> Array:
+    with np.errstate(all="ignore"):
+        return 1.0 / (1.0 + np.exp(-np.asarray(x, dtype=np.float64)))
+
+
+def silu(x: Array, **_: Any) -> Array:
+    x = np.asarray(x, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        return x / (1.0 + np.exp(-x))
+
+
+def ldexp(x: Array, b: Array, **_: Any) -> Array:
+    """x * 2**b in float64, in three exact steps for integers; for real b the fraction is an exp2 of its own."""
+    with np.errstate(all="ignore"):
+        whole = np.rint(np.clip(b, -5000, 5000)).astype(np.int64)
+        fraction = np.where(np.isfinite(b), np.asarray(b, dtype=np.float64) - whole, 0.0)
+        result = np.ldexp(np.asarray(x, dtype=np.float64) * np.exp2(fraction), whole)
+        infinite = x * np.exp2(np.where(np.isfinite(b), 0.0, np.asarray(b, dtype=np.float64)))
+        return np.where(np.isfinite(b), result, infinite)
+
+
+def shift_left(a: Array, b: Array, **_: Any) -> Array:
+    bits = a.dtype.itemsize * 8
+    fits = (b >= 0) & (b < bits)
+    return np.where(fits, np.left_shift(a, np.where(fits, b, 0).astype(a.dtype)), 0).astype(a.dtype)
+
+
+def shift_right(a: Array, b: Array, **_: Any) -> Array:
+    bits = a.dtype.itemsize * 8
+    fits = (b >= 0) & (b < bits)
+    fill = np.where(a < 0, -1, 0).astype(a.dtype)
+    return np.where(fits, np.right_shift(a, np.where(fits, b, 0).astype(a.dtype)), fill).astype(a.dtype)
+
+
+def _axes(x: Array, dim: Any) -> tuple[int, ...]:
+    if dim is None:
+        return tuple(range(x.ndim))
+    return tuple(d % x.ndim for d in (dim if isinstance(dim, tuple) else (dim,)))
+
+
+def sum(x: Array, dim: Any = None, keepdim: bool = False, **_: Any) -> Array:
+    """Floats in float64 by math-exact pairwise NumPy sums; integers wrap in the result's dtype, which the caller applies."""
+    if np.issubdtype(x.dtype, np.floating):
+        with np.errstate(all="ignore"):
+            return np.asarray(np.add.reduce(x.astype(np.longdouble), axis=_axes(x, dim), keepdims=keepdim), dtype=np.float64)
+    return np.asarray(np.add.reduce(x.astype(np.uint64 if x.dtype.kind == "u" else np.int64), axis=_axes(x, dim), keepdims=keepdim))
+
+
+def _extreme(x: Array, dim: Any, keepdim: bool, largest: bool) -> Array:
+    axes = _axes(x, dim)
+    if not np.issubdtype(x.dtype, np.floating):
+        return np.asarray((np.amax if largest else np.amin)(x, axis=axes, keepdims=keepdim))
+    with np.errstate(all="ignore"):
+        best = np.asarray((np.amax if largest else np.amin)(x, axis=axes, keepdims=keepdim))
+        # a zero result carries the sign of the larger (smaller) zero among the elements
+        positive = np.any((x == 0) & ~np.signbit(x), axis=axes, keepdims=keepdim)
+        negative = np.any((x == 0) & np.signbit(x), axis=axes, keepdims=keepdim)
+    zero = np.where(positive, 0.0, -0.0) if largest else np.where(negative, -0.0, 0.0)
+    return np.where(best == 0, zero, best)
+
+
+def amax(x: Array, dim: Any = None, keepdim: bool = False, **_: Any) -> Array:
+    return _extreme(x, dim, keepdim, largest=True)
+
+
+def amin(x: Array, dim: Any = None, keepdim: bool = False, **_: Any) -> Array:
+    return _extreme(x, dim, keepdim, largest=False)
+
+
+def mean(x: Array, dim: Any = None, keepdim: bool = False, **_: Any) -> Array:
+    count = math.prod(x.shape[a] for a in _axes(x, dim))
+    with np.errstate(all="ignore"):
+        return np.asarray(sum(np.asarray(x, dtype=np.float64), dim, keepdim) / np.float64(count))
+
+
+def matmul(a: Array, b: Array, a_trans: bool = False, b_trans: bool = False, **_: Any) -> Array:
+    a, b = (np.swapaxes(v, -1, -2) if t else v for v, t in ((a, a_trans), (b, b_trans)))
+    with np.errstate(all="ignore"):
+        if np.issubdtype(a.dtype, np.floating):
+            return np.asarray(np.matmul(a, b))
+        return np.asarray(np.matmul(a.astype(np.int64), b.astype(np.int64)))
+
+
+def reshape(x: Array, shape: Sequence[Index], symbols: Mapping[str, int], **_: Any) -> Array:
+    return x.reshape([_value(e, symbols) for e in shape])
+
+
+def permute(x: Array, perm: Sequence[int], **_: Any) -> Array:
+    return np.transpose(x, perm)
+
+
+def softmax(x: Array, dim: int = -1, **_: Any) -> Array:
+    with np.errstate(all="ignore"):
+        e = np.exp(x - np.amax(x, axis=dim, keepdims=True)) if x.shape[dim] else x
+        return np.asarray(e / np.sum(e, axis=dim, keepdims=True))
+
+
+def layer_norm(x: Array, gamma: Array | None = None, beta: Array | None = None, epsilon: float = 1e-5, **_: Any) -> Array:
+    with np.errstate(all="ignore"):
+        centred = x - np.mean(x, axis=-1, keepdims=True)
+        result = centred / np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + epsilon)
+        return np.asarray(result * (1.0 if gamma is None else gamma) + (0.0 if beta is None else beta))
+
+
+def rms_norm(x: Array, gamma: Array | None = None, epsilon: float = 1e-6, **_: Any) -> Array:
+    with np.errstate(all="ignore"):
+        result = x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + epsilon)
+        return np.asarray(result * (1.0 if gamma is None else gamma))
+
+
+def tril(x: Array, diagonal: int = 0, **_: Any) -> Array:
+    return np.tril(x, diagonal)
+
+
+def triu(x: Array, diagonal: int = 0, **_: Any) -> Array:
+    return np.triu(x, diagonal)
