@@ -1,0 +1,90 @@
+// The lane functions of the SFPU: libm's values for what the vendor's routines approximate.
+#include "ttemu/lanes.h"
+
+#include <cmath>
+
+#include "ttemu/core.h"
+
+namespace ttemu::lanes {
+namespace {
+template <typename F> u on(u x, F f) { return to_bits(f(from_bits(x))); }
+template <typename F> u on(u x, u y, F f) { return to_bits(f(from_bits(x), from_bits(y))); }
+float flush(float v) { return std::fabs(v) < 0x1p-126f ? 0 * v : v; }  // the routine's exponent arithmetic has no subnormals
+float larger(float x, float y) { return std::isnan(x) || x > y ? x : y; }
+float smaller(float x, float y) { return std::isnan(x) || x < y ? x : y; }
+float truth(bool b) { return b ? 1.f : 0.f; }
+int32_t as_int(u x) { return (int32_t)x; }
+}  // namespace
+
+#define UNARY(name, body) u name(u bits, u) { return on(bits, [](float x) -> float { return body; }); }
+UNARY(abs, std::fabs(x))
+UNARY(exp, std::exp(x))
+UNARY(exp2, flush(std::exp2(x)))
+UNARY(expm1, std::expm1(x))
+UNARY(log, std::log(x))
+UNARY(sqrt, std::sqrt(x))
+UNARY(rsqrt, 1 / std::sqrt(x))
+UNARY(recip, 1 / x)
+UNARY(silu, x / (1 + std::exp(-x)))
+UNARY(sigmoid, 1 / (1 + std::exp(-x)))
+UNARY(tanh, std::tanh(x))
+UNARY(gelu, 0.5f * x * (1 + std::erf(x * 0.70710678f)))
+UNARY(square, x * x)
+UNARY(negative, -x)
+UNARY(relu, larger(x, 0))
+UNARY(floor, std::floor(x))
+UNARY(ceil, std::ceil(x))
+UNARY(trunc, std::trunc(x))
+UNARY(sign, x > 0 ? 1.f : x < 0 ? -1.f : 0.f)
+UNARY(eqz, truth(x == 0))
+UNARY(nez, truth(x != 0))
+UNARY(gtz, truth(x > 0))
+UNARY(gez, truth(x >= 0))
+UNARY(ltz, truth(x < 0))
+UNARY(lez, truth(x <= 0))
+#undef UNARY
+
+#define BINARY(name, body) u name(u left, u right) { return on(left, right, [](float x, float y) -> float { return body; }); }
+BINARY(add, x + y)
+BINARY(sub, x - y)
+BINARY(mul, x * y)
+BINARY(div, x / y)
+BINARY(rsub, y - x)
+BINARY(pow, std::pow(x, y))
+BINARY(max, larger(x, y))
+BINARY(min, smaller(x, y))
+BINARY(eq, truth(x == y))
+BINARY(ne, truth(x != y))
+BINARY(lt, truth(x < y))
+BINARY(le, truth(x <= y))
+BINARY(gt, truth(x > y))
+BINARY(ge, truth(x >= y))
+// with a scalar parameter
+BINARY(add_scalar, x + y)
+BINARY(sub_scalar, x - y)
+BINARY(mul_scalar, x * y)
+BINARY(div_scalar, x / y)
+BINARY(rsub_scalar, y - x)
+BINARY(power, std::pow(x, y))
+BINARY(max_scalar, larger(x, y))
+BINARY(min_scalar, smaller(x, y))
+#undef BINARY
+
+u power_iterative(u x, u count) {
+    float base = from_bits(x), result = 1;
+    for (; count; count >>= 1, base *= base) if (count & 1) result *= base;
+    return to_bits(result);
+}
+
+u add_int(u x, u y) { return x + y; }
+u sub_int(u x, u y) { return x - y; }
+u mul_int(u x, u y) { return x * y; }
+u max_int(u x, u y) { return as_int(x) > as_int(y) ? x : y; }
+u min_int(u x, u y) { return as_int(x) < as_int(y) ? x : y; }
+u int_to_float(u x, u) { return to_bits((float)as_int(x)); }
+u int_to_bf16(u x, u) { return to_bits(bf16_nearest((float)as_int(x))); }
+u float_to_int(u x, u) {  // truncates, saturates, NaN gives 0
+    const float v = from_bits(x);
+    return v >= 0x1p31f ? 0x7fffffffu : v <= -0x1p31f ? 0x80000000u : std::isnan(v) ? 0u : (u)(int32_t)v;
+}
+}  // namespace ttemu::lanes

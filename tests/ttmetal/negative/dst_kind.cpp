@@ -1,0 +1,32 @@
+// An SFPU routine for floats on the integers of an i32 tile.
+// role: compute
+// cbs: 0=i32:2 1=bf16:2 16=bf16:2
+// a: i32
+// fp32: true
+// expect: trap[dst-kind] exp2_tile works on floats and DST 0 holds integers
+#include "api/compute/common.h"
+#include "api/compute/compute_kernel_api.h"
+#include "api/compute/eltwise_binary.h"
+#include "api/compute/tile_move_copy.h"
+
+void kernel_main() {
+    const uint32_t count = get_arg_val<uint32_t>(1);
+    compute_kernel_hw_startup(0, 1, 16);
+    for (uint32_t i = 0; i < count; ++i) {
+        cb_wait_front(0, 1);
+        cb_wait_front(1, 1);
+        cb_reserve_back(16, 1);
+        tile_regs_acquire();
+        copy_init(0);
+        copy_tile(0, 0, 0);
+        exp2_tile_init();
+        exp2_tile(0);  // <- here
+        tile_regs_commit();
+        tile_regs_wait();
+        pack_tile(0, 16);
+        tile_regs_release();
+        cb_push_back(16, 1);
+        cb_pop_front(0, 1);
+        cb_pop_front(1, 1);
+    }
+}
