@@ -282,7 +282,7 @@ def text(x: IndexLike, spelling: Spelling = PYTHON, bracket: bool = False) -> st
         return "0"
     parts: list[str] = []
     for monomial, coefficient in sorted(x.terms, key=lambda t: (t[1] < 0 and bool(t[0]), _monomial_key(t))):
-        factors = [_factor(atom, spelling, alone=len(monomial) == 1 and abs(coefficient) == 1 and len(x.terms) == 1)
+        factors = [_factor(atom, spelling, alone=len(monomial) == 1 and coefficient == 1 and len(x.terms) == 1)
                    for atom in monomial]
         if abs(coefficient) != 1 or not factors:
             factors.append(str(abs(coefficient)))
@@ -290,7 +290,8 @@ def text(x: IndexLike, spelling: Spelling = PYTHON, bracket: bool = False) -> st
         sign = "-" if coefficient < 0 else "+"
         parts.append((f" {sign} " if parts else ("-" if sign == "-" else "")) + product)
     spelled = "".join(parts)
-    simple = re.fullmatch(r"\w+|(min|max)\(.*\)", spelled) is not None and len(x.terms) == 1
+    one_atom = x.is_constant or (len(x.terms) == 1 and len(x.terms[0][0]) + (x.terms[0][1] != 1) == 1)
+    simple = one_atom and re.fullmatch(r"[\w.]+|(min|max)\(.*\)", spelled) is not None
     return f"({spelled})" if bracket and not simple else spelled
 
 
