@@ -14,6 +14,7 @@ import contextlib
 import contextvars
 import enum
 import inspect
+import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from pypto_dsl.compiler.dtypes import BOOL, F32, I32, I64, DType, of_numpy
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Attribute, Builder, Graph, Op, TensorType, Value
 from pypto_dsl.compiler.index import Index
+from pypto_dsl.compiler.promotion.atype import AType
+from pypto_dsl.compiler.promotion.families import OpTyping
 from pypto_dsl.compiler.span import Span
 
 Tensor = Value
@@ -54,16 +57,15 @@ class Call:
 
 @dataclass(frozen=True)
 class Typing:
-    """What the dtype rule decided: the dtype each present operand is cast to before computing, and the result dtypes.
+    """What the dtype rule decided: the family's typing, and the type of each result (one for most operations)."""
 
-    ``results`` pairs a dtype with its weakness; ``compute`` is None for operands that keep their dtype. When ``round_to`` is
-    set the operation computes in its operands' dtype and the result is cast to the declared one afterwards.
-    """
+    typing: OpTyping
+    results: tuple[AType, ...]
 
-    compute: tuple[DType | None, ...]
-    results: tuple[tuple[DType, bool], ...]
-    rule: str = ""
-    forced_by: int | None = None
+    @property
+    def casts(self) -> tuple[DType, ...]:
+        """The dtype each present operand is cast to."""
+        return self.typing.operand_casts
 
 
 TypeRule = Callable[[Call], Typing]
@@ -167,7 +169,7 @@ def op(*, types: TypeRule, shape: ShapeRule, reference: Reference, family: str, 
 
 
 def _parameter(p: inspect.Parameter, hint: Any) -> Parameter:
-    members = typing.get_args(hint) if typing.get_origin(hint) in (Union, getattr(__import__("types"), "UnionType")) else (hint,)
+    members = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
     if p.kind is inspect.Parameter.VAR_POSITIONAL:
         return Parameter(p.name, "tensor", variadic=True)
     if Value in members:
@@ -214,12 +216,12 @@ def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes
     call = Call(definition.name, tuple(operands), attributes, builder.graph, span or builder.span)
     typing_ = definition.types(call)
     shapes = definition.shape(call)
-    types = [TensorType(dtype, shape, weak) for (dtype, weak), shape in zip(typing_.results, shapes, strict=True)]
+    result_types = [TensorType(a.dtype, shape, a.weak) for a, shape in zip(typing_.results, shapes, strict=True)]
     present = [o for o in operands if o is not None]
     stored = {k: v for k, v in attributes.items() if v is not None}
     if len(present) != len(operands):
         stored["absent"] = tuple(i for i, o in enumerate(operands) if o is None)
-    made = builder.add(definition.name, present, types, stored, span=span, names=names)
+    made = builder.add(definition.name, present, result_types, stored, span=span, names=names)
     return made.result if len(made.results) == 1 else made.results
 
 

@@ -1,0 +1,106 @@
+"""Live extents: which part of a result holds values when an operand is a tail, family by family.
+
+An element-wise result is live where all its operands are; broadcasting goes by static extent 1 only. Nothing outside is ever read.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pypto_dsl.compiler.graph import Graph, TensorType, Value
+from pypto_dsl.compiler.index import Index, as_index, maximum, minimum
+
+Shape = tuple[Index, ...]
+
+
+def is_never_negative(x: Index, graph: Graph) -> bool:
+    """Whether ``x`` is provably >= 0, from the bounds of the loops and extents it names; False means "not proved"."""
+    for _ in range(8):
+        if x.constant is not None:
+            return x.constant >= 0
+        for monomial, coefficient in x.terms:
+            symbol = graph.symbols.get(getattr(monomial[0], "name", "")) if len(monomial) == 1 else None
+            if symbol is None:
+                continue
+            bound = as_index(symbol.minimum) if coefficient > 0 else symbol.maximum
+            if bound is None:
+                continue
+            one = Index(((monomial, 1),))
+            x = x - one * coefficient + bound * coefficient
+            break
+        else:
+            return False
+    return False
+
+
+def clip(shape: Sequence[Index], live: Sequence[Index], offsets: Sequence[Index], graph: Graph) -> Shape:
+    """The live part of a window of ``shape`` at ``offsets`` into a tensor whose live extents are ``live``."""
+    return tuple(extent if is_never_negative(have - offset - extent, graph) else maximum(minimum(extent, have - offset), 0)
+                 for extent, have, offset in zip(shape, live, offsets, strict=True))
+
+
+def broadcast(operands: Sequence[Value], rank: int) -> Shape:
+    """Common live extents of operands that broadcast together; an axis of static extent 1 says nothing."""
+    result: list[Index] = []
+    for axis in range(rank):
+        live: Index | None = None
+        for value in operands:
+            at = axis - (rank - value.type.rank)
+            if at < 0 or value.type.shape[at].constant == 1:
+                continue
+            live = value.type.live[at] if live is None else minimum(live, value.type.live[at])
+        result.append(as_index(1) if live is None else live)
+    return tuple(result)
+
+
+def _reduce(operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape:
+    source = operands[0].type
+    dim = attributes.get("dim")
+    axes = {d % source.rank for d in (range(source.rank) if dim is None else dim if isinstance(dim, tuple) else (dim,)) if isinstance(d, int)}
+    if attributes.get("keepdim"):
+        return tuple(as_index(1) if i in axes else e for i, e in enumerate(source.live))
+    return tuple(e for i, e in enumerate(source.live) if i not in axes)
+
+
+def _matmul(operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape:
+    a, b = operands[0].type, operands[1].type
+    rows = a.live[-1 if attributes.get("a_trans") else -2]
+    cols = b.live[-2 if attributes.get("b_trans") else -1]
+    lead = [Value(TensorType(t.dtype, t.shape[:-2], valid=t.live[:-2])) for t in (a, b)]
+    return (*broadcast(lead, len(shape) - 2), rows, cols)
+
+
+def _permute(operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape:
+    perm = attributes["perm"]
+    live = operands[0].type.live
+    return tuple(live[p % len(live)] for p in perm) if isinstance(perm, tuple) else live
+
+
+def _reshape(operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape:
+    """Elements are compacted. Axes that stay keep their live extent; otherwise only the leading axis shrinks."""
+    source = operands[0].type
+    kept = [(e, v) for e, v in zip(source.shape, source.live, strict=True) if e.constant != 1]
+    wanted = [e for e in shape if e.constant != 1]
+    if [e for e, _ in kept] == wanted:
+        queue = [v for _, v in kept]
+        return tuple(e if e.constant == 1 else queue.pop(0) for e in shape)
+    count, rest = as_index(1), as_index(1)
+    for extent in source.live:
+        count = count * extent
+    for extent in shape[1:]:
+        rest = rest * extent
+    return (count // rest, *shape[1:])
+
+
+LiveRule = Callable[[Sequence[Value], "dict[str, object]", Shape], Shape]
+BY_FAMILY: dict[str, LiveRule] = {"reduce": _reduce, "matmul": _matmul}
+BY_NAME: dict[str, LiveRule] = {"permute": _permute, "reshape": _reshape}
+
+
+def live_extents(name: str, family: str, operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape | None:
+    """The live extents of a result, or None when they are its shape. The operations of `layout` enter their rules in `BY_NAME`."""
+    rule = BY_NAME.get(name)
+    if rule is None and all(o.type.valid is None for o in operands):
+        return None
+    rule = rule or BY_FAMILY.get(family)
+    live = rule(operands, attributes, shape) if rule else broadcast(operands, len(shape))
+    return None if live == shape else live
