@@ -85,13 +85,13 @@ def _block(magnitude_bits: int) -> tuple[Callable[[Array], Pages], Callable[[Pag
         shared, codes = block_codes(np.asarray(lanes, np.float32).reshape(-1, BLOCK), magnitude_bits)
         codes = codes.reshape(len(lanes), LANES)
         if magnitude_bits == 3:  # two to a byte, the first in the low nibble
-            codes = codes[:, 0::2] | codes[:, 1::2] << 4
+            codes = (codes[:, 0::2] | codes[:, 1::2] << 4).astype(np.uint8)
         return np.concatenate([shared.reshape(len(lanes), exponents), codes], axis=1)
 
     def decode(pages: Pages) -> Array:
         codes = pages[:, exponents:]
         if magnitude_bits == 3:
-            codes = np.stack([codes & 15, codes >> 4], axis=2)
+            codes = np.stack([codes & 15, codes >> 4], axis=2).astype(np.uint8)
         return block_values(pages[:, :exponents].reshape(-1), codes.reshape(-1, BLOCK), magnitude_bits).reshape(len(pages), LANES)
 
     return encode, decode

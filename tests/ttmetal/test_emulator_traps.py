@@ -81,7 +81,8 @@ def test_trap(path):
 def test_every_trap_code_has_a_negative_kernel():
     """The codes written in the emulator's sources against those the negative kernels expect."""
     sources = "".join(p.read_text() for p in sorted((HERE / "source").glob("*.cpp")))
-    written = {code for pattern in (r'trap\("([\w-]+)"', r"trap\[([\w-]+)\]", r'change\("([\w-]+)"') for code in re.findall(pattern, sources)}
+    spellings = (r'trap\("([\w-]+)"', r"trap\[([\w-]+)\]", r'change\("([\w-]+)"')
+    written = {code for pattern in spellings for code in re.findall(pattern, sources)}
     expected = set(re.findall(r"expect: trap\[([\w-]+)\]", "".join(p.read_text() for p in KERNELS)))
     assert written - expected == {"emulator"}, "traps without a negative kernel"
     assert expected <= written

@@ -73,13 +73,14 @@ class _Ring(ctypes.Structure):
 
 
 class _Tensor(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_uint32) for n in ("base", "page_bytes", "pages", "writable")] + [("data", ctypes.c_void_p)]
+    _fields_ = (*((n, ctypes.c_uint32) for n in ("base", "page_bytes", "pages", "writable")), ("data", ctypes.c_void_p))
 
 
 class _Program(ctypes.Structure):  # mirrors ttemu::Program in core.h
-    _fields_ = [(n, ctypes.c_uint32) for n in ("cores", "fp32_dest", "unpack_to_dest", "l1_budget", "seed", "tensors", "dst_tiles")] + [
+    _fields_ = (
+        *((n, ctypes.c_uint32) for n in ("cores", "fp32_dest", "unpack_to_dest", "l1_budget", "seed", "tensors", "dst_tiles")),
         ("cb", _Ring * CIRCULAR_BUFFERS), ("tensor", ctypes.POINTER(_Tensor)), ("kernel", ctypes.c_void_p * 3),
-        ("args", ctypes.c_uint32 * 3), ("arg_words", ctypes.c_void_p * 3)]
+        ("args", ctypes.c_uint32 * 3), ("arg_words", ctypes.c_void_p * 3))
 
 
 @cache
