@@ -1,0 +1,106 @@
+"""Legalization: every operation becomes one the target has, by widening 16-bit floats to f32 or by the operation's expansion.
+
+What a target has on which dtypes is data (`Target.native`). A user's 16-bit operation is computed wholly in f32 and rounded once,
+so widening casts at its edges only; the casts between two user operations stay (law 3's rounding points).
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pypto_dsl.compiler.dtypes import BY_NAME, F32, SIXTEEN_BIT_FLOATS, DType
+from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.graph import Builder, Graph, Op, Region, TensorType, Value
+from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.ops.definition import expand
+from pypto_dsl.compiler.passes.promote import cast_to, promote_op
+from pypto_dsl.compiler.passes.rebuild import rebuild
+from pypto_dsl.compiler.targets import Target
+
+# Operations that move or make data: no target computes anything for them.
+STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "reshape", "permute", "view", "insert", "concat"})
+
+
+def legalize(graph: Graph, target: Target) -> Graph:
+    """Rewrite ``graph`` into operations native to ``target``; PT502 for one that it neither has nor can be built from."""
+    return rebuild(graph, lambda op, operands, builder: _lower(op, operands, builder, target))
+
+
+def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target) -> Sequence[Value]:
+    builder.span, builder.tile = op.span, op.tile
+    if op.opcode in STRUCTURAL or op.opcode not in REGISTRY:
+        return builder.clone(op, operands).results
+    result = op.results[0].type.dtype
+    dtypes = tuple(o.type.dtype for o in operands)
+    if op.opcode == "matmul" and result in SIXTEEN_BIT_FLOATS and target.native("matmul", dtypes, F32):
+        wide = builder.clone(op, operands, [op.results[0].type.with_dtype(F32)], {**op.attributes, "out_dtype": F32}).result
+        return _lower_all([_cast(wide, result)], builder, target)
+    if target.native(op.opcode, dtypes, result):
+        return builder.clone(op, operands).results
+    if op.opcode != "cast" and any(d in SIXTEEN_BIT_FLOATS for d in (*dtypes, result)):
+        return _widen(op, operands, builder, target)
+    if op.opcode == "cast" and (step := _through(dtypes[0], result, target)) is not None:
+        first = _cast(operands[0], step, op)
+        second = _cast(first.result, result, op)
+        return _lower_all([first, second], builder, target)
+    definition = REGISTRY[op.opcode]
+    if definition.expansion is None:
+        raise _unsupported(op, dtypes, result, target)
+    scratch = Builder(builder.graph, Region())
+    made = expand(op, operands, scratch)
+    return _lower_all(scratch.region.ops, builder, target, results=made)
+
+
+def _lower_all(ops: Sequence[Op], builder: Builder, target: Target, results: Sequence[Value] | None = None) -> Sequence[Value]:
+    """Promote and lower newly made operations in order; returns what stands for ``results`` (default: the last op's)."""
+    mapping: dict[Value, Value] = {}
+    span, tile = builder.span, builder.tile
+    for op in ops:
+        promoted = Builder(builder.graph, Region())
+        promoted.span, promoted.tile = op.span or span, op.tile or tile
+        standing = promote_op(op, tuple(mapping.get(o, o) for o in op.operands), promoted)
+        inner: dict[Value, Value] = {}
+        for part in promoted.region.ops:
+            lowered = _lower(part, tuple(inner.get(o, o) for o in part.operands), builder, target)
+            inner.update(zip(part.results, lowered, strict=True))
+        mapping.update(zip(op.results, (inner.get(s, s) for s in standing), strict=True))
+    builder.span, builder.tile = span, tile
+    wanted = results if results is not None else ops[-1].results
+    return [mapping.get(v, v) for v in wanted]
+
+
+def _widen(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target) -> Sequence[Value]:
+    """The operation in f32: 16-bit operands cast up, the results cast down."""
+    scratch = Builder(builder.graph, Region())
+    scratch.span, scratch.tile = op.span, op.tile
+    wide = [cast_to(o, F32, scratch) if o.type.dtype in SIXTEEN_BIT_FLOATS else o for o in operands]
+    types = [_wide_type(r.type) for r in op.results]
+    attributes = {k: F32 if v in SIXTEEN_BIT_FLOATS else v for k, v in op.attributes.items()}
+    made = scratch.add(op.opcode, wide, types, attributes, names=[r.name for r in op.results])
+    results = [cast_to(m, r.type.dtype, scratch) for m, r in zip(made.results, op.results, strict=True)]
+    return _lower_all(scratch.region.ops, builder, target, results)
+
+
+def _wide_type(t: TensorType) -> TensorType:
+    return t.with_dtype(F32) if t.dtype in SIXTEEN_BIT_FLOATS else t
+
+
+def _cast(value: Value, dtype: DType, like: Op | None = None) -> Op:
+    attributes = dict(like.attributes) if like is not None else {"mode": "CAST_NONE", "satmode": "OFF"}
+    return Op("cast", (value,), (TensorType(dtype, value.type.shape, False, value.type.valid),), {**attributes, "dtype": dtype},
+              span=like.span if like else None)
+
+
+def _through(source: DType, result: DType, target: Target) -> DType | None:
+    """The dtype that a missing conversion may go through without a second rounding: listed by the target in `[cast_through]`."""
+    step = target.table("cast_through").get(f"{source.name}->{result.name}")
+    return None if step is None else BY_NAME[step]
+
+
+def _unsupported(op: Op, dtypes: Sequence[DType], result: DType, target: Target) -> Exception:
+    has = sorted(target.ops.get(op.opcode, ()))
+    operands = ", ".join(d.name for d in dtypes)
+    what = f"{op.opcode} on {operands}" + (f" to {result}" if op.opcode == "cast" else "")
+    notes = (f"{target.name} has {op.opcode} on {', '.join(has)}",) if has else (f"{target.name} has no {op.opcode} at all",)
+    return error("PT502", f"{what} is not supported on target {target.name}", op.span, notes=notes,
+                 help="cast the operands to a dtype that the target has, or choose another target",
+                 target=target.name, op=op.opcode, dtypes=[d.name for d in dtypes])

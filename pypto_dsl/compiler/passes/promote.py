@@ -1,0 +1,87 @@
+"""Promotion made explicit: casts in front of operands, constants landed on their dtype, mixed 16-bit results rounded once.
+
+After this pass every operation's operands have the dtypes it computes on and no value that is not a scalar is weak.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pypto_dsl.compiler.dtypes import BOOL, F32, DType
+from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.graph import Builder, Graph, Op, TensorType, Value
+from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.ops.definition import call_of
+from pypto_dsl.compiler.passes.rebuild import rebuild
+from pypto_dsl.compiler.promotion.scalars import misfit
+
+# Operations whose operand dtypes are their own business: nothing is inserted around them.
+UNTOUCHED = frozenset({"constant", "extent", "iota", "full", "cast", "bitcast", "reshape", "permute"})
+
+
+def promote(graph: Graph) -> Graph:
+    """Insert every cast that the rule set implies. Idempotent."""
+    return rebuild(graph, promote_op)
+
+
+def promote_op(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequence[Value]:
+    """One operation over new operands, with its casts."""
+    definition = REGISTRY.get(op.opcode)
+    if definition is None or op.opcode in UNTOUCHED or not operands:
+        return builder.clone(op, operands).results
+    made = Op(op.opcode, operands, [r.type for r in op.results], op.attributes, (), op.span, op.tile)
+    typing = definition.types(call_of(made, builder.graph)).typing
+    declared = op.results[0].type.dtype
+    casts, landings = typing.operand_casts, typing.landings
+    inside = typing.compute if typing.rounds_to is not None else declared
+    floats = {d for d in casts if d.is_float}
+    if declared.is_float and len(floats) > 1:  # mixed floats compute from their exact values and round once
+        casts = tuple(typing.compute if d.is_float else d for d in casts)
+        inside = typing.compute
+    converted = tuple(convert(o, d, landing, builder) for o, d, landing in zip(operands, casts, landings, strict=True))
+    if inside == declared or len(op.results) > 1:
+        types = [TensorType(r.type.dtype, r.type.shape, False, r.type.valid) for r in op.results]
+        return builder.clone(op, converted, types).results
+    if op.opcode == "matmul":
+        return builder.clone(op, converted).results
+    result = op.results[0]
+    narrow = builder.add(op.opcode, converted, (result.type.with_dtype(inside),), op.attributes, span=op.span, tile=op.tile).result
+    return (cast_to(narrow, declared, builder),)
+
+
+def convert(value: Value, dtype: DType, landing: DType, builder: Builder) -> Value:
+    """``value`` as ``dtype``; a weak one is rounded to ``landing`` first."""
+    if value.type.weak and value.type.rank == 0:
+        value = cast_to(value, landing, builder)
+    return cast_to(value, dtype, builder)
+
+
+def cast_to(value: Value, dtype: DType, builder: Builder) -> Value:
+    """A strong value of ``dtype``: the value itself, a folded constant, or a cast."""
+    if value.type.dtype == dtype and not value.type.weak:
+        return value
+    if value.op is not None and value.op.opcode == "constant":
+        return landed(value.op, dtype, builder)
+    attributes = {"dtype": dtype, "mode": "CAST_NONE", "satmode": "OFF"}
+    return builder.add("cast", (value,), (TensorType(dtype, value.type.shape, False, value.type.valid),), attributes).result
+
+
+def landed(made: Op, dtype: DType, builder: Builder) -> Value:
+    """The constant as ``dtype``: rounded to nearest when a float; PT204 when an integer does not fit."""
+    value = made.attributes["value"]
+    if not isinstance(value, (bool, int, float)):
+        raise TypeError(f"a constant's value is a number, and this is {value!r}")
+    if why := misfit(value, dtype):
+        raise error("PT204", f"the number {value!r} does not land on {dtype}: {why}", builder.span or made.span)
+    number: bool | int | float
+    if dtype is BOOL:
+        number = bool(value)
+    elif dtype.is_float:
+        with np.errstate(over="ignore"):
+            rounded = np.asarray(float(value), dtype=np.float64)
+            number = float(rounded.astype(dtype.numpy if dtype.bits >= 16 else F32.numpy).astype(np.float64))
+    else:
+        number = int(value)
+    attributes = {"value": number, "dtype": dtype}
+    return builder.add("constant", (), (TensorType(dtype, ()),), attributes, span=made.span).result
