@@ -120,13 +120,17 @@ class Region:
 
 @dataclass(frozen=True)
 class Symbol:
-    """What an Index variable stands for: a dimension of a parameter, a user's integer, a loop index, or an element read."""
+    """What an Index variable stands for: a dimension of a parameter, a user's integer, a loop index, or an element read.
+
+    ``minimum`` and ``maximum`` are bounds that always hold (of a loop index: from its range), None when there is none.
+    """
 
     name: str
     kind: str  # "dim" | "scalar" | "loop" | "element"
     parameter: str = ""
     axis: int = 0
-    minimum: int = 0
+    minimum: int | None = 0
+    maximum: Index | None = None
 
 
 @dataclass(frozen=True)

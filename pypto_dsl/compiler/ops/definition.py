@@ -26,6 +26,7 @@ from pypto_dsl.compiler.dtypes import BOOL, F32, I32, I64, DType, of_numpy
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Attribute, Builder, Graph, Op, TensorType, Value
 from pypto_dsl.compiler.index import Index
+from pypto_dsl.compiler.ops.live import live_extents
 from pypto_dsl.compiler.promotion.atype import AType
 from pypto_dsl.compiler.promotion.families import OpTyping
 from pypto_dsl.compiler.span import Span
@@ -180,7 +181,8 @@ def _parameter(p: inspect.Parameter, hint: Any) -> Parameter:
 def _is_stub(function: Callable[..., Any]) -> bool:
     """Whether the body is `...` alone (after the docstring)."""
     code = function.__code__
-    return code.co_names == () and len(code.co_varnames) == code.co_argcount + code.co_kwonlyargcount and all(
+    return code.co_names == () and len(code.co_varnames) == (
+        code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)) and all(
         c is None or c is Ellipsis or isinstance(c, str) for c in code.co_consts)
 
 
@@ -216,8 +218,9 @@ def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes
     call = Call(definition.name, tuple(operands), attributes, builder.graph, span or builder.span)
     typing_ = definition.types(call)
     shapes = definition.shape(call)
-    result_types = [TensorType(a.dtype, shape, a.weak) for a, shape in zip(typing_.results, shapes, strict=True)]
     present = [o for o in operands if o is not None]
+    result_types = [TensorType(a.dtype, shape, a.weak, live_extents(definition.name, definition.family, present, attributes, shape, builder.graph))
+                    for a, shape in zip(typing_.results, shapes, strict=True)]
     stored = {k: v for k, v in attributes.items() if v is not None}
     if len(present) != len(operands):
         stored["absent"] = tuple(i for i, o in enumerate(operands) if o is None)

@@ -4,7 +4,8 @@ An element-wise result is live where all its operands are; broadcasting goes by 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pypto_dsl.compiler.graph import Graph, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index, maximum, minimum
@@ -21,11 +22,10 @@ def is_never_negative(x: Index, graph: Graph) -> bool:
             symbol = graph.symbols.get(getattr(monomial[0], "name", "")) if len(monomial) == 1 else None
             if symbol is None:
                 continue
-            bound = as_index(symbol.minimum) if coefficient > 0 else symbol.maximum
+            bound = symbol.minimum if coefficient > 0 else symbol.maximum
             if bound is None:
                 continue
-            one = Index(((monomial, 1),))
-            x = x - one * coefficient + bound * coefficient
+            x = x - Index(((monomial, coefficient),)) + as_index(bound) * coefficient
             break
         else:
             return False
@@ -52,16 +52,16 @@ def broadcast(operands: Sequence[Value], rank: int) -> Shape:
     return tuple(result)
 
 
-def _reduce(operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape:
+def _reduce(operands: Sequence[Value], attributes: Mapping[str, Any], shape: Shape, graph: Graph) -> Shape:
     source = operands[0].type
     dim = attributes.get("dim")
-    axes = {d % source.rank for d in (range(source.rank) if dim is None else dim if isinstance(dim, tuple) else (dim,)) if isinstance(d, int)}
+    axes = {d % source.rank for d in (range(source.rank) if dim is None else dim if isinstance(dim, tuple) else (dim,))}
     if attributes.get("keepdim"):
         return tuple(as_index(1) if i in axes else e for i, e in enumerate(source.live))
     return tuple(e for i, e in enumerate(source.live) if i not in axes)
 
 
-def _matmul(operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape:
+def _matmul(operands: Sequence[Value], attributes: Mapping[str, Any], shape: Shape, graph: Graph) -> Shape:
     a, b = operands[0].type, operands[1].type
     rows = a.live[-1 if attributes.get("a_trans") else -2]
     cols = b.live[-2 if attributes.get("b_trans") else -1]
@@ -69,13 +69,12 @@ def _matmul(operands: Sequence[Value], attributes: dict[str, object], shape: Sha
     return (*broadcast(lead, len(shape) - 2), rows, cols)
 
 
-def _permute(operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape:
-    perm = attributes["perm"]
+def _permute(operands: Sequence[Value], attributes: Mapping[str, Any], shape: Shape, graph: Graph) -> Shape:
     live = operands[0].type.live
-    return tuple(live[p % len(live)] for p in perm) if isinstance(perm, tuple) else live
+    return tuple(live[p % len(live)] for p in attributes["perm"])
 
 
-def _reshape(operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape:
+def _reshape(operands: Sequence[Value], attributes: Mapping[str, Any], shape: Shape, graph: Graph) -> Shape:
     """Elements are compacted. Axes that stay keep their live extent; otherwise only the leading axis shrinks."""
     source = operands[0].type
     kept = [(e, v) for e, v in zip(source.shape, source.live, strict=True) if e.constant != 1]
@@ -91,16 +90,17 @@ def _reshape(operands: Sequence[Value], attributes: dict[str, object], shape: Sh
     return (count // rest, *shape[1:])
 
 
-LiveRule = Callable[[Sequence[Value], "dict[str, object]", Shape], Shape]
+LiveRule = Callable[[Sequence[Value], Mapping[str, Any], Shape, Graph], Shape]
 BY_FAMILY: dict[str, LiveRule] = {"reduce": _reduce, "matmul": _matmul}
 BY_NAME: dict[str, LiveRule] = {"permute": _permute, "reshape": _reshape}
+MAKES_TAILS: set[str] = set()  # operations whose result may be a tail although no operand is
 
 
-def live_extents(name: str, family: str, operands: Sequence[Value], attributes: dict[str, object], shape: Shape) -> Shape | None:
+def live_extents(name: str, family: str, operands: Sequence[Value], attributes: Mapping[str, Any], shape: Shape,
+                 graph: Graph) -> Shape | None:
     """The live extents of a result, or None when they are its shape. The operations of `layout` enter their rules in `BY_NAME`."""
-    rule = BY_NAME.get(name)
-    if rule is None and all(o.type.valid is None for o in operands):
+    if name not in MAKES_TAILS and all(o.type.valid is None for o in operands):
         return None
-    rule = rule or BY_FAMILY.get(family)
-    live = rule(operands, attributes, shape) if rule else broadcast(operands, len(shape))
+    rule = BY_NAME.get(name) or BY_FAMILY.get(family)
+    live = rule(operands, attributes, shape, graph) if rule else broadcast(operands, len(shape))
     return None if live == shape else live
