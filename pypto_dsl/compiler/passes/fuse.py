@@ -1,0 +1,321 @@
+"""Fusion: the operations of a legalized graph, partitioned into groups that one tile kernel computes each.
+
+A group has an iteration space (a shape). Every value inside is mapped onto it: each of its dimensions is a dimension of the space
+or has extent 1. A group is elementwise until a reduction joins: over trailing dimensions it becomes a *row* group (several phases
+over one row), over leading or middle ones a *column* group; a matrix product starts a *matmul* group that elementwise operations
+may follow. Groups run in the order of their numbers; an operation may join the last group it depends on, or an earlier group moves
+into that one when nothing between reads it, so the partition is acyclic by construction and found in one walk.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.graph import Graph, Op, Value
+from pypto_dsl.compiler.index import Index
+from pypto_dsl.compiler.ops import REGISTRY
+
+Kind = Literal["elementwise", "row", "column", "matmul", "copy"]
+Axes = tuple[int | None, ...]  # for each dimension of a value: the space's dimension, or None where its extent is 1
+
+GENERATORS = frozenset({"constant", "extent", "iota", "full"})
+REDUCTIONS: dict[str, str] = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "any": "any", "all": "all"}
+VIEWS = frozenset({"reshape", "permute", "view"})
+
+
+@dataclass(eq=False)
+class Group:
+    """One fused group. ``axes`` maps every value computed inside; ``why`` says what ended it, for `explain`."""
+
+    number: int
+    kind: Kind
+    space: tuple[Index, ...]
+    ops: list[Op] = field(default_factory=list)
+    axes: dict[Value, Axes] = field(default_factory=dict)
+    reduced: frozenset[int] = frozenset()
+    after: set[Value] = field(default_factory=set)  # column groups: values that exist only after the reduction
+    why: str = ""
+
+
+@dataclass(eq=False)
+class Partition:
+    """The groups in execution order, the group of every computed value, and which values views and generators are."""
+
+    groups: list[Group]
+    owner: dict[Value, Group]
+    cloned: dict[Value, Op]
+
+
+def is_elementwise(op: Op) -> bool:
+    """Whether the operation computes lane by lane."""
+    definition = REGISTRY.get(op.opcode)
+    return definition is not None and definition.family in ("elementwise", "compare", "cast")
+
+
+def fuse(graph: Graph) -> Partition:
+    """Partition the operations of ``graph``'s body. PT503 for operations that no compiled target lowers yet."""
+    fuser = _Fuser()
+    for op in graph.body.ops:
+        fuser.place(op)
+    return fuser.finish()
+
+
+class _Fuser:
+    """The walk's state."""
+
+    def __init__(self) -> None:
+        self.groups: dict[int, Group] = {}
+        self.owner: dict[Value, Group] = {}
+        self.cloned: dict[Value, Op] = {}
+        self.readers: dict[int, set[int]] = {}  # group number -> numbers of groups that read it
+        self.next = 0
+        self.trivial: set[Value] = set()
+
+    # -- the walk
+
+    def place(self, op: Op) -> None:
+        """Give one operation its group."""
+        if op.opcode in GENERATORS or (is_elementwise(op) and op.results[0].type.rank == 0 and all(self._uniform(o) for o in op.operands)):
+            self.cloned[op.results[0]] = op  # made where it is read
+            return
+        if op.opcode in VIEWS:
+            self._view(op)
+        elif op.opcode == "matmul":
+            self._start(op, "matmul", op.results[0].type.shape)
+        elif op.opcode in REDUCTIONS:
+            self._reduction(op)
+        elif is_elementwise(op):
+            self._elementwise(op)
+        else:
+            raise error("PT503", f"`{op.opcode}` is not lowered to compiled targets", op.span,
+                        help='run it with target="interpreter", or write it with elementwise operations, reductions and matmul')
+
+    def finish(self) -> Partition:
+        """Number the groups in the order they run."""
+        ordered = [self.groups[n] for n in sorted(self.groups)]
+        for number, group in enumerate(ordered):
+            group.number = number
+        return Partition(ordered, self.owner, self.cloned)
+
+    def _uniform(self, value: Value) -> bool:
+        """A run-time scalar, or computed from such: rank 0 and in no group."""
+        return value.type.rank == 0 and value not in self.owner and (value.op is None or value in self.cloned)
+
+    def _start(self, op: Op, kind: Kind, space: tuple[Index, ...], why: str = "") -> Group:
+        group = Group(self.next, kind, space, why=why)
+        self.groups[group.number] = group
+        self.next += 1
+        self._join(group, op, {op.results[0]: tuple(range(len(space)))})
+        return group
+
+    def _join(self, group: Group, op: Op, axes: dict[Value, Axes]) -> None:
+        group.ops.append(op)
+        group.axes.update(axes)
+        for value in op.results:
+            self.owner[value] = group
+        for operand in op.operands:
+            source = self.owner.get(operand)
+            if source is not None and source is not group:
+                self.readers.setdefault(source.number, set()).add(group.number)
+
+    def _sources(self, op: Op) -> list[Group]:
+        """Groups of the operands, last first."""
+        found = {self.owner[o].number: self.owner[o] for o in op.operands if o in self.owner}
+        return [found[n] for n in sorted(found, reverse=True)]
+
+    # -- one rule per sort of operation
+
+    def _elementwise(self, op: Op) -> None:
+        sources = self._sources(op)
+        if sources:
+            group = sources[0]
+            for other in sources[1:]:
+                if other.space == group.space and self._merge(other, group):
+                    group = self.owner[next(iter(other.axes))]
+            axes = self._result_axes(op, group)
+            if axes is not None and self._admits(group, op, axes):
+                if group.kind == "column" and any(o in group.after for o in op.operands):
+                    group.after.add(op.results[0])
+                self._join(group, op, {op.results[0]: axes})
+                return
+            group.why = group.why or f"`{op.opcode}` iterates over another shape or reads what is only known at the end"
+        self._start(op, "elementwise", op.results[0].type.shape)
+
+    def _reduction(self, op: Op) -> None:
+        operand = op.operands[0]
+        group = self.owner.get(operand)
+        shape = operand.type.shape
+        dims = _dims(op)
+        if group is not None:
+            mapped = group.axes[operand]
+            reduced = frozenset(a for d in dims if (a := mapped[d]) is not None)
+            full = frozenset(a for a in mapped if a is not None) >= _live(group.space)
+            kind = _reduction_kind(group.space, reduced)
+            fits = group.kind == "elementwise" or (group.kind == kind and group.reduced == reduced and operand not in group.after)
+            if full and kind is not None and fits and group.kind != "matmul" and self._leaves_fit(group, reduced):
+                group.kind, group.reduced = kind, reduced
+                self._join(group, op, {op.results[0]: _after_reduction(op, mapped)})
+                if kind == "column":
+                    group.after.add(op.results[0])
+                return
+            group.why = group.why or f"`{op.opcode}` reduces over other dimensions"
+        space_kind = _reduction_kind(shape, frozenset(d for d in dims if shape[d].constant != 1))
+        if space_kind is None:
+            raise error("PT504", f"{op.opcode} reduces dimensions {list(dims)} that are not neighbours", op.span,
+                        help="reduce them one after the other, or permute them together first")
+        group = Group(self.next, space_kind, shape)
+        self.next += 1
+        self.groups[group.number] = group
+        mapped = tuple(None if e.constant == 1 else i for i, e in enumerate(shape))
+        group.reduced = frozenset(a for d in dims if (a := mapped[d]) is not None)
+        self._join(group, op, {op.results[0]: _after_reduction(op, mapped)})
+        if space_kind == "column":
+            group.after.add(op.results[0])
+
+    def _view(self, op: Op) -> None:
+        """A reshape that only adds or drops extents of 1 stays inside its group; other views are of materialized values."""
+        operand, result = op.operands[0], op.results[0]
+        group = self.owner.get(operand)
+        if group is not None and op.opcode == "reshape" and group.kind in ("row", "elementwise", "column"):
+            real = [a for a, e in zip(group.axes[operand], operand.type.shape, strict=True) if e.constant != 1]
+            if [e for e in operand.type.shape if e.constant != 1] == [e for e in result.type.shape if e.constant != 1]:
+                queue = iter(real)
+                axes = tuple(None if e.constant == 1 else next(queue) for e in result.type.shape)
+                if operand in group.after:
+                    group.after.add(result)
+                self._join(group, op, {result: axes})
+                return
+        if operand in self.cloned:
+            raise error("PT503", f"`{op.opcode}` of a generated tensor is not lowered to compiled targets", op.span,
+                        help="generate it in its final shape")
+        self.cloned[result] = op
+
+    # -- legality
+
+    def _result_axes(self, op: Op, group: Group) -> Axes | None:
+        """How the result lies in the group's space, or None when it does not."""
+        result = op.results[0].type.shape
+        axes: list[int | None] = [None] * len(result)
+        for operand in op.operands:
+            if self.owner.get(operand) is not group:
+                continue
+            offset = len(result) - operand.type.rank
+            for i, axis in enumerate(group.axes[operand]):
+                if axis is None:
+                    continue
+                if axes[offset + i] is not None and axes[offset + i] != axis:
+                    return None
+                axes[offset + i] = axis
+        for i, extent in enumerate(result):
+            if axes[i] is None and extent.constant != 1:
+                axes[i] = self._stretched(axes, i, extent, group)
+                if axes[i] is None:
+                    return None
+        used = [a for a in axes if a is not None]
+        if len(set(used)) != len(used) or used != sorted(used):
+            return None
+        return tuple(axes)
+
+    def _stretched(self, axes: list[int | None], at: int, extent: Index, group: Group) -> int | None:
+        """The space's dimension that a leaf operand brings at position ``at``: the one aligned from the right with the same extent."""
+        axis = at - len(axes) + len(group.space)
+        return axis if 0 <= axis and group.space[axis] == extent and axis not in axes else None
+
+    def _admits(self, group: Group, op: Op, axes: Axes) -> bool:
+        """Whether the value may live in the group: full over the space, or one of its reduced forms, read where it is known."""
+        live = _live(group.space)
+        covered = frozenset(a for a in axes if a is not None)
+        if any(self._foreign_axes(group, o, op, axes) is None for o in op.operands):
+            return False
+        late = any(o in group.after for o in op.operands)
+        if group.kind in ("elementwise", "matmul"):
+            return covered == live
+        if group.kind == "row":
+            return covered == live or covered == live - group.reduced
+        return (covered == live and not late) or (covered == live - group.reduced and late)
+
+    def _foreign_axes(self, group: Group, operand: Value, op: Op, axes: Axes) -> Axes | None:
+        """The axes of an operand that is read from outside, () when inside or uniform; None when it cannot be read by this group."""
+        if self.owner.get(operand) is group or self._uniform(operand) or operand.type.rank == 0:
+            return ()
+        shape = operand.type.shape
+        mapped = axes[len(axes) - len(shape):]
+        covered = frozenset(a for a, e in zip(mapped, shape, strict=True) if a is not None and e.constant != 1)
+        made = self.cloned.get(operand)
+        if made is not None and made.opcode in GENERATORS:
+            return mapped
+        partly = covered & group.reduced
+        return mapped if not partly or partly == group.reduced else None
+
+    def _leaves_fit(self, group: Group, reduced: frozenset[int]) -> bool:
+        """Whether every outside operand of an elementwise group covers all of ``reduced`` or none of it."""
+        for op in group.ops:
+            axes = group.axes[op.results[0]]
+            for operand in op.operands:
+                if self.owner.get(operand) is group or operand.type.rank == 0:
+                    continue
+                mapped = axes[len(axes) - operand.type.rank:]
+                covered = frozenset(a for a, e in zip(mapped, operand.type.shape, strict=True) if a is not None and e.constant != 1)
+                partly = covered & reduced
+                if partly and partly != reduced:
+                    return False
+        return True
+
+    def _merge(self, early: Group, late: Group) -> bool:
+        """Move an earlier group into a later one (or the reverse) when nothing between reads it."""
+        if early.kind == "matmul" or late.kind in ("matmul", "column") or early.kind == "column":
+            if not (early.kind == "elementwise" and late.kind == "matmul"):
+                return False
+        if early.kind == "row" and late.kind == "row" and early.reduced != late.reduced:
+            return False
+        if any(n < late.number for n in self.readers.get(early.number, ())):
+            return False
+        reduced = early.reduced | late.reduced
+        if reduced and not (self._leaves_fit(early, reduced) and self._leaves_fit(late, reduced)):
+            return False
+        late.ops[:0] = early.ops
+        late.axes.update(early.axes)
+        late.after |= early.after
+        late.kind = "row" if "row" in (early.kind, late.kind) else late.kind
+        late.reduced = reduced
+        for value in early.axes:
+            self.owner[value] = late
+        del self.groups[early.number]
+        for numbers in self.readers.values():
+            if early.number in numbers:
+                numbers.discard(early.number)
+                numbers.add(late.number)
+        self.readers.setdefault(late.number, set()).update(self.readers.pop(early.number, set()) - {late.number})
+        return True
+
+
+def _dims(op: Op) -> tuple[int, ...]:
+    rank = op.operands[0].type.rank
+    dim = op.attributes.get("dim")
+    if dim is None:
+        return tuple(range(rank))
+    given = dim if isinstance(dim, tuple) else (dim,)
+    return tuple(sorted(cast(int, d) % rank for d in given))
+
+
+def _live(space: Iterable[Index]) -> frozenset[int]:
+    """The dimensions that are not statically 1."""
+    return frozenset(i for i, e in enumerate(space) if e.constant != 1)
+
+
+def _reduction_kind(space: tuple[Index, ...], reduced: frozenset[int]) -> Kind | None:
+    """row: the reduced dimensions end the space (extents of 1 aside); column: neighbours elsewhere; None: not neighbours."""
+    live = sorted(_live(space))
+    positions = [live.index(a) for a in sorted(reduced)]
+    if positions and positions != list(range(positions[0], positions[0] + len(positions))):
+        return None
+    return "row" if not positions or positions[-1] == len(live) - 1 else "column"
+
+
+def _after_reduction(op: Op, mapped: Axes) -> Axes:
+    dims = set(_dims(op))
+    if op.attributes.get("keepdim"):
+        return tuple(None if i in dims else a for i, a in enumerate(mapped))
+    return tuple(a for i, a in enumerate(mapped) if i not in dims)
