@@ -22,7 +22,8 @@ Layout = Literal["tile", "column", "row", "spread", "scalar"]
 
 @dataclass(frozen=True)
 class Param:
-    """A global tensor. ``shape`` is its folded shape, row-major and dense unless ``strides`` (in elements) says otherwise.
+    """A global tensor. ``shape`` is its folded shape, row-major and dense unless ``strides`` (in elements) says otherwise;
+    ``base`` is the element it starts at (a slice of a tensor).
 
     A parameter is bound by name: it is an argument or a workspace of the Program that holds the kernel.
     """
@@ -32,6 +33,7 @@ class Param:
     shape: tuple[Index, ...]
     role: Role
     strides: tuple[Index, ...] | None = None
+    base: Index = Index(())
 
 
 @dataclass(frozen=True)
