@@ -112,9 +112,9 @@ JAX_STRICT_EDGES: Edges = {
 JAX_STORAGES = {"i*": ("i32*", "i64*"), "f*": ("f32*", "f64*"), "c*": ("c64*", "c128*")}
 JAX_X32_STORAGES = {"i*": ("i32*",), "f*": ("f32*",), "c*": ("c64*",)}
 
-# The page's table has INT32 below BF16 and FP16, both below FP32. Every other integer goes in INT32's place: two different integers then have
-# two minimal upper bounds (BF16 and FP16), so the page's "must have the same dtype" comes out of the graph. FP8 and block formats stand
-# above weak scalars only: with any other dtype they have no join.
+# The page's table has INT32 below BF16 and FP16, both below FP32. Every other integer stands where INT32 does: two different integers then
+# have two minimal upper bounds (BF16 and FP16), so the page's "must have the same dtype" comes out of the graph. FP8 and block formats
+# stand above weak scalars only: with any other dtype they have no join.
 PYPTO_EDGES: Edges = {
     "bool": INTEGERS,
     **dict.fromkeys(INTEGERS, ("bf16", "f16")),

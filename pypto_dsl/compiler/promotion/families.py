@@ -28,11 +28,11 @@ class LossyCast:
 class OpTyping:
     """How an operation is typed.
 
-    Each operand is read as ``operand_casts[i]`` (its own dtype: no cast). The arithmetic is done in ``compute`` and rounded once. When
-    ``rounds_to`` is set, the operation is typed in the casts' dtype and its result is cast to ``rounds_to`` afterwards; otherwise it delivers
-    ``result`` itself. A Python scalar at operand ``i`` must fit ``landings[i]`` and is rounded to it first; for tensors it equals the
-    cast. ``rule`` says what decided, ``forced_by`` which operand brought the joined dtype (None when no single one did), ``lossy`` which
-    integers lose bits.
+    Each operand is read as ``operand_casts[i]`` (its own dtype: no cast). The arithmetic is done in ``compute`` and rounded once.
+    When ``rounds_to`` is set, the operation is typed in the casts' dtype and its result is cast to ``rounds_to`` afterwards;
+    otherwise it delivers ``result`` itself. A Python scalar at operand ``i`` must fit ``landings[i]`` and is rounded to it first;
+    for tensors it equals the cast. ``rule`` says what decided, ``forced_by`` which operand brought the joined dtype (None when no
+    single one did), ``lossy`` which integers lose bits.
     """
 
     compute: DType
@@ -268,7 +268,10 @@ def _pow(use: _Use) -> OpTyping:
 
 
 def _pow_scalar(use: _Use, result: AType, rule: str) -> OpTyping:
-    """A scalar exponent lands on the compute dtype, not on a 16-bit one: x ** 2049 in FP16 is not x ** 2048. On an integer base it is INT32."""
+    """A scalar exponent lands on the compute dtype, not on a 16-bit one: x ** 2049 in FP16 is not x ** 2048.
+
+    An integer one on an integer base is INT32.
+    """
     base, exponent = use.types
     if result.dtype.is_integer and not exponent.dtype.is_float:
         landing = I32 if result.dtype.bits <= 32 else result.dtype

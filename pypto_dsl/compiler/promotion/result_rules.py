@@ -22,8 +22,8 @@ class ResultRules:
 
     ``divide``, ``float_unary`` and ``mean`` map integers to floats; ``total`` maps the operand of sum and prod to their result, ``scan``
     that of cumsum and cumprod; ``matmul`` maps the joined operands to the product's dtype. ``pow_scalar`` gives the result of a base and a
-    Python scalar exponent where it is not the join, or REFUSED. ``mask_follows_lhs``: comparisons give 0 and 1 in the left operand's dtype (ttnn).
-    ``ldexp_equal`` demands equal dtypes there. ``weak_lists``: an untyped Python list is weak.
+    Python scalar exponent where it is not the join, or REFUSED. ``mask_follows_lhs``: comparisons give 0 and 1 in the left operand's
+    dtype (ttnn). ``ldexp_equal`` demands equal dtypes there. ``weak_lists``: an untyped Python list is weak.
     """
 
     divide: Nodes
@@ -45,8 +45,9 @@ def _all(result: str, weak: str) -> dict[str, str]:
 
 _TO_F32 = _all("f32", "f32*")
 
-# sum and prod of BOOL, INT8 and UINT8 widen to 32 bits, INT16 and INT32 keep their dtype; PyPTO's cumsum of integers is INT64; a matmul of small
-# integers delivers its INT32 accumulator, one of FP8 its FP32 one. A float scalar exponent keeps INT8, UINT8 and INT16 (the pow page).
+# sum and prod of BOOL, INT8 and UINT8 widen to 32 bits, INT16 and INT32 keep their dtype; PyPTO's cumsum of integers is INT64; a
+# matmul of small integers delivers its INT32 accumulator, one of FP8 its FP32 one. A float scalar exponent keeps INT8, UINT8 and INT16
+# (the pow page).
 PYPTO = ResultRules(
     divide=_TO_F32, float_unary=_TO_F32, mean=_TO_F32,
     total={"bool": "i32", "i8": "i32", "u8": "u32"},

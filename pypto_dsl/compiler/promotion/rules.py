@@ -55,6 +55,8 @@ class RuleSet:
         lhs, rhs = self._known(lhs), self._known(rhs)
         if (found := cells.get((lhs, rhs))) is not None:
             return found
+        if "complex" in (kind(lhs), kind(rhs)):
+            return Cell(None)
         if lhs == rhs:
             return Cell(lhs)
         for strong_side, weak_side in ((lhs, rhs), (rhs, lhs)):
@@ -210,6 +212,8 @@ class LeftRules(RuleSet):
     def cell(self, lhs: str, rhs: str, table: str = "") -> Cell:
         """The left node, or the strong one of a tensor and a number; a refusal for strong pairs that ttnn does not mix."""
         lhs, rhs = self._known(lhs), self._known(rhs)
+        if not {lhs, rhs} <= set(self.nodes):
+            return Cell(None)
         if lhs == rhs:
             return Cell(lhs)
         left_weak, right_weak = lhs.endswith("*"), rhs.endswith("*")
@@ -222,6 +226,9 @@ class LeftRules(RuleSet):
 
     def reason(self, lhs: str, rhs: str, cell: Cell) -> str:
         """Why ttnn refuses the pair."""
+        for node in (lhs, rhs):
+            if node not in self.nodes:
+                return f"{node} is no type of these rules"
         if lhs.endswith("*") or rhs.endswith("*"):
             tensor, number = (rhs, lhs) if lhs.endswith("*") else (lhs, rhs)
             return f"the result would have {tensor}, which cannot hold a number of {number}"
@@ -235,7 +242,7 @@ def _order(node: str) -> int:
 def _candidates(cell: Cell) -> str:
     if not cell.candidates:
         return ""
-    return f" ({' and '.join(cell.candidates)} are both least above them)"
+    return f" ({' and '.join(cell.candidates)} are both minimal above them)"
 
 
 def _lesser(lhs: AType, rhs: AType, left: str, right: str) -> tuple[AType, str, str]:
