@@ -51,7 +51,8 @@ class Buffer:
 
     ``layout``: "tile"; "column" = one value per row; "row" = one value per column; "spread" = one block per row, ready as a
     broadcast operand; "scalar". ``slots`` 2 = double buffered. ``space`` is `local`, `acc`, or the target's own word.
-    ``offset`` (bytes), ``pitch`` (elements between rows) and the remaining fields are filled in by `allocate`; ``tiles`` is
+    ``offset`` (bytes), ``pitch`` (elements between rows), ``elements`` (storage of one slot) and the remaining fields are filled in
+    by placement; ``tiles`` is
     what one step of the filling body produces on ring targets, ``stream`` whether it is pushed tile by tile; ``direct`` asks
     for exact unpacking to DST.
     """
@@ -70,6 +71,7 @@ class Buffer:
     stream: bool = True
     direct: bool = False
     ring: int = -1
+    elements: int = 0
 
 
 @dataclass(frozen=True)
