@@ -37,7 +37,7 @@ def test_declared_laws_are_exactly_those_that_hold(name):
         holds.add("total")
     if all(join(name, a, b) == join(name, b, a) for a, b in product(nodes, nodes)):
         holds.add("commutative")
-    bracketings = {t: (join(name, join(name, t[0], t[1]), t[2]), join(name, t[0], join(name, t[1], t[2]))) for t in product(nodes, repeat=3)}
+    bracketings = {(a, b, c): (join(name, join(name, a, b), c), join(name, a, join(name, b, c))) for a, b, c in product(nodes, repeat=3)}
     one_sided = sum((x is None) != (y is None) for x, y in bracketings.values())
     differing = [t for t, (x, y) in bracketings.items() if x and y and x != y]
     if not one_sided and not differing:

@@ -56,7 +56,7 @@ class _Use:
     names: tuple[str, ...]
 
     def name(self, index: int) -> str:
-        return self.names[index] if len(self.names) > index else f"operand {index + 1}"
+        return self.names[index] if len(self.names) > index else f"operand_{index + 1}"
 
     def join(self, first: int = 0, count: int | None = None) -> AType:
         """The join of some operands, by the rule set's table for this family."""

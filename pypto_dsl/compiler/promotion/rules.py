@@ -183,10 +183,7 @@ class RuleSet:
     def _fixes(self, lhs: AType, rhs: AType, cell: Cell, names: Sequence[str]) -> tuple[str, ...]:
         """At most two remedies: the cast of the lesser operand, and the first other rule set that has a join."""
         left, right = names if len(names) == 2 else ("", "")
-        subject, name, target = _lesser(lhs, rhs, left or "lhs", right or "rhs")
-        if cell.masked and cell.candidates[0].removesuffix("*") not in COMPLEX_MANTISSA:
-            target = cell.candidates[0].removesuffix("*")
-        fixes = [cast_fix(name, target)] if subject.dtype.name != target else []
+        fixes = [self._cast_fix((lhs, left or "lhs"), (rhs, right or "rhs"), cell)]
         for other in ("pypto", "tf-all", "jax"):
             if other == self.name or not {lhs.node, rhs.node} <= set(TABLES[other].nodes):
                 continue
@@ -194,6 +191,20 @@ class RuleSet:
                 fixes.append(f'@pypto.jit(promotion="{other}")')
                 break
         return tuple(fix for fix in fixes if fix)
+
+    def _cast_fix(self, left: tuple[AType, str], right: tuple[AType, str], cell: Cell) -> str:
+        """The cast of one tensor, the lesser first, after which the pair joins: to the join that the mask refused, or to the other's
+        dtype; "" when there is none."""
+        lesser, other = (left, right) if _rank(left[0]) < _rank(right[0]) else (right, left)
+        masked = cell.candidates[:1] if cell.masked else ()
+        for subject, rest in ((lesser, other), (other, lesser)):
+            if subject[0].weak:
+                continue
+            for node in (*masked, rest[0].dtype.name):
+                target = node.removesuffix("*")
+                if target != subject[0].dtype.name and self.cell(target, rest[0].node).result and (fix := cast_fix(subject[1], target)):
+                    return fix
+        return ""
 
 
 @dataclass(frozen=True)
@@ -207,12 +218,13 @@ class LeftRules(RuleSet):
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return (*(node for node in TABLES["pypto-strict"].nodes if not node.endswith("*")), "i32*", "f32*")
+        """The nodes of pypto-strict: every dtype of this compiler and the two scalar types."""
+        return TABLES["pypto-strict"].nodes
 
     def cell(self, lhs: str, rhs: str, table: str = "") -> Cell:
         """The left node, or the strong one of a tensor and a number; a refusal for strong pairs that ttnn does not mix."""
         lhs, rhs = self._known(lhs), self._known(rhs)
-        if not {lhs, rhs} <= set(self.nodes):
+        if lhs not in self.nodes or rhs not in self.nodes:
             return Cell(None)
         if lhs == rhs:
             return Cell(lhs)
@@ -245,11 +257,6 @@ def _candidates(cell: Cell) -> str:
     return f" ({' and '.join(cell.candidates)} are both minimal above them)"
 
 
-def _lesser(lhs: AType, rhs: AType, left: str, right: str) -> tuple[AType, str, str]:
-    """The operand to cast, its name, and the dtype to cast it to: the other's; a tensor that meets a number takes the number's dtype."""
-    if lhs.weak != rhs.weak:
-        return (rhs, right, lhs.dtype.name) if lhs.weak else (lhs, left, rhs.dtype.name)
-
-    def rank(atype: AType) -> tuple[int, bool, int]:
-        return _order(atype.node), atype.dtype.name not in NARROW_FLOATS, mantissa(atype.node)
-    return (lhs, left, rhs.dtype.name) if rank(lhs) < rank(rhs) else (rhs, right, lhs.dtype.name)
+def _rank(atype: AType) -> tuple[int, bool, int]:
+    """Kind, then storage floats below computing ones, then precision."""
+    return _order(atype.node), atype.dtype.name not in NARROW_FLOATS, mantissa(atype.node)
