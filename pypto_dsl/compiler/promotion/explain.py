@@ -141,3 +141,16 @@ def _starts(definition: LatticeDefinition, lhs: str, rhs: str) -> tuple[tuple[st
 def _lattice_node(definition: LatticeDefinition, node: str) -> str:
     """JAX's weak kinds stand for all their widths."""
     return next((weak for weak, storages in definition.storages.items() if node in storages), node)
+
+
+def markdown_table(rules: str) -> str:
+    """The join table of a rule set over this compiler's dtypes and the two Python scalars, as Markdown; a dash is a refusal."""
+    chosen = rule_set(rules)
+    scalars = {chosen.infer(1).node: "int", chosen.infer(1.0).node: "float"}
+    columns = [node for node in chosen.nodes if node in scalars or node in BY_NAME]
+    names = [scalars.get(node, node) for node in columns]
+    lines = [f"| | {' | '.join(names)} |", "|---" * (len(columns) + 1) + "|"]
+    for lhs, name in zip(columns, names, strict=True):
+        cells = [chosen.cell(lhs, rhs).result or "-" for rhs in columns]
+        lines.append(f"| **{name}** | {' | '.join(cells)} |")
+    return "\n".join(lines)

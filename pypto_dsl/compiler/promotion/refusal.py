@@ -45,6 +45,11 @@ class PromotionError(KernelError, TypeError):
 
 
 def cast_fix(name: str, node: str) -> str:
-    """The remedy ``pypto.cast(name, pypto.DT_...)``; block formats and complex nodes have no such constant and give ""."""
+    """The remedy ``pypto.cast(name, pypto.DT_...)``; block formats and complex nodes have no such constant and give "".
+
+    A name that is no code ("operand 1") is written ``x``.
+    """
     dtype = BY_NAME.get(node.removesuffix("*"))
-    return f"pypto.cast({name}, pypto.{dtype.pypto})" if dtype is not None and dtype.kind != "block" else ""
+    if dtype is None or dtype.kind == "block":
+        return ""
+    return f"pypto.cast({'x' if ' ' in name else name}, pypto.{dtype.pypto})"
