@@ -6,28 +6,62 @@ variable, a dtype or a parameter. Placed statements and records are looked up by
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
 import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 from lark import Token, Tree
 
+from pypto_dsl.compiler import tile_ir
 from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, as_index, maximum, minimum, var
 from pypto_dsl.compiler.span import Span
-from pypto_dsl.compiler.text.parsing import Node, Source
+from pypto_dsl.compiler.text.parsing import Source
 from pypto_dsl.compiler.tile_ir import nodes, placed
 from pypto_dsl.compiler.tile_ir.nodes import (
-    Accumulate, Block, BlockOp, Buffer, Constant, Fill, Finish, For, Grid, If, IndexValue, Init, LaneIndex, Let, Load, Param,
-    PlacedStatement, Program, ReadBuffer, Reduce, Region, Scalar, ScalarRead, Store, TileKernel, Workspace, Write)
+    Accumulate,
+    Block,
+    BlockOp,
+    Buffer,
+    Constant,
+    Fill,
+    Finish,
+    For,
+    Grid,
+    If,
+    IndexValue,
+    Init,
+    LaneIndex,
+    Let,
+    Load,
+    Param,
+    PlacedStatement,
+    Program,
+    ReadBuffer,
+    Reduce,
+    Region,
+    Scalar,
+    ScalarRead,
+    Store,
+    TileKernel,
+    Workspace,
+    Write,
+)
 from pypto_dsl.compiler.tile_ir.text import STRUCTURED, keyword
+
+# A parse tree. Which child is a tree and which a token follows from the grammar, where no type checker can see it.
+_Node = Any
+_T = TypeVar("_T")
 
 _STARTS = ("program", "tile_kernel")
 _WORDS = {"None": None, "True": True, "False": False}
+_PLAIN: Any = str | int | float | bool
 _NUMBERS = ("inf", "nan")
 
 
@@ -45,6 +79,8 @@ def read_kernel(text: str, file: str = "<tile ir>") -> TileKernel:
 
 def placed_statements() -> dict[str, type[Any]]:
     """Keyword -> class of every placed statement that has been imported; CompilerBug when two have one keyword."""
+    for module in pkgutil.iter_modules(tile_ir.__path__):  # any of them may define placed statements
+        importlib.import_module(f"{tile_ir.__name__}.{module.name}")
     found: dict[str, type[Any]] = {keyword(kind): kind for kind in STRUCTURED}
     for kind in _below(PlacedStatement):
         if found.setdefault(keyword(kind), kind) is not kind:
@@ -58,7 +94,7 @@ def _below(kind: type[Any]) -> Iterator[type[Any]]:
         yield from _below(sub)
 
 
-@lru_cache(maxsize=None)
+@cache
 def hints(kind: type[Any]) -> dict[str, Any]:
     """The annotations of a node's fields, resolved."""
     return typing.get_type_hints(kind, globalns={**vars(nodes), **vars(placed), **vars(_module(kind))})
@@ -68,7 +104,7 @@ def _module(kind: type[Any]) -> types.ModuleType:
     return sys.modules[kind.__module__]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _members(hint: Any) -> tuple[Any, ...]:
     """The alternatives of an annotation: classes, tuple annotations, NoneType."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
@@ -101,23 +137,25 @@ class _Reader:
 
     # ---- programs and kernels ------------------------------------------------------------------------------------------
 
-    def program(self, tree: Node) -> Program:
+    def program(self, tree: _Node) -> Program:
         name, target, options, *items = tree.children
         found: dict[str, list[Any]] = {"argument": [], "scalar": [], "workspace": [], "step": []}
         for item in items:
-            read = {"argument": lambda i: self.param(i.children[0]), "scalar": self.scalar, "workspace": self.workspace,
-                    "step": lambda i: tuple(map(self.kernel, i.children))}[str(item.data)]
-            found[str(item.data)].append(read(item))
-        return self.make(Program, options, name=self.word(name), target=self.word(target), arguments=tuple(found["argument"]),
-                         scalars=tuple(found["scalar"]), workspaces=tuple(found["workspace"]), steps=tuple(found["step"]))
+            found[str(item.data)].append(item)
+        return self.make(
+            Program, options, name=self.word(name), target=self.word(target), scalars=tuple(map(self.scalar, found["scalar"])),
+            arguments=tuple(self.param(argument.children[0]) for argument in found["argument"]),
+            workspaces=tuple(map(self.workspace, found["workspace"])),
+            steps=tuple(tuple(map(self.kernel, step.children)) for step in found["step"]))
 
-    def kernel(self, tree: Node) -> TileKernel:
+    def kernel(self, tree: _Node) -> TileKernel:
         at = next(i for i, c in enumerate(tree.children) if isinstance(c, Tree) and c.data == "options")
         name, title, *params = tree.children[:at]
         declared = tuple(self.param(p) for p in params if p is not None)
         self.params = {p.name: p for p in declared}
         self.buffers = {}
-        items: dict[str, list[Any]] = {"scalar": [], "requires": [], "property": [], "buffer": [], "grid": [], "once": [], "kernel_body": []}
+        kinds = ("scalar", "requires", "property", "buffer", "grid", "once", "kernel_body")
+        items: dict[str, list[Any]] = {kind: [] for kind in kinds}
         for item in tree.children[at + 1:]:
             items[str(item.data)].append(item)
         for kind in ("grid", "kernel_body"):
@@ -128,89 +166,92 @@ class _Reader:
             if buffer.name in self.buffers:
                 raise self.refuse(f"the buffer %{buffer.name} is declared twice", item)
             self.buffers[buffer.name] = buffer
-        properties = tuple((self.word(p.children[0]), self.value(p.children[1], str | int | float | bool)) for p in items["property"])
+        properties = tuple((self.word(p.children[0]), self.value(p.children[1], _PLAIN)) for p in items["property"])
+        once = tuple(s for once in items["once"] for s in self.body(once.children[0]))
         return self.make(
             TileKernel, tree.children[at], name=self.word(name), title=self.source.string(title), params=declared,
             scalars=tuple(map(self.scalar, items["scalar"])), grid=self.grid(items["grid"][0]),
             requires=tuple(self.index(r.children[0]) for r in items["requires"]), properties=properties,
-            once=tuple(s for once in items["once"] for s in self.body(once.children[0])), body=self.body(items["kernel_body"][0].children[0]))
+            once=once, body=self.body(items["kernel_body"][0].children[0]))
 
-    def param(self, tree: Node) -> Param:
+    def param(self, tree: _Node) -> Param:
         name, role, dtype, shape, strides, options = tree.children
         return self.make(Param, options, name=str(name), dtype=self.dtype(dtype), shape=self.shape(shape),
                          role=self.literal(role, nodes.Role), strides=None if strides is None else self.value(strides, tuple[Index, ...]))
 
-    def scalar(self, tree: Node) -> Scalar:
+    def scalar(self, tree: _Node) -> Scalar:
         name, dtype, value, options = tree.children
-        return self.make(Scalar, options, name=str(name), dtype=self.dtype(dtype), value=None if value is None else self.index(value))
+        defined = None if value is None else self.index(value)
+        return self.make(Scalar, options, name=str(name), dtype=self.dtype(dtype), value=defined)
 
-    def workspace(self, tree: Node) -> Workspace:
+    def workspace(self, tree: _Node) -> Workspace:
         name, dtype, shape, options = tree.children
         return self.make(Workspace, options, name=self.word(name), dtype=self.dtype(dtype), shape=self.shape(shape))
 
-    def buffer(self, tree: Node) -> Buffer:
+    def buffer(self, tree: _Node) -> Buffer:
         name, space, layout, dtype, shape, slots, options = tree.children
         if slots is not None and (slots[0] != "x" or not slots[1:].isdigit()):
             raise self.refuse(f"`{slots}` is no number of slots", slots, "write x2 for a double buffer")
         return self.make(Buffer, options, name=self.buffer_name(name), dtype=self.dtype(dtype), shape=self.pair(shape),
-                         slots=int(slots[1:]) if slots is not None else 1, space=self.word(space), layout=self.literal(layout, nodes.Layout))
+                         slots=1 if slots is None else int(slots[1:]), space=self.word(space), layout=self.literal(layout, nodes.Layout))
 
-    def grid(self, tree: Node) -> Grid:
+    def grid(self, tree: _Node) -> Grid:
         *axes, options = tree.children
-        axes = [a for a in axes if a is not None]
-        return self.make(Grid, options, vars=tuple(str(a.children[0]) for a in axes), extents=tuple(self.index(a.children[1]) for a in axes))
+        pairs = [(str(a.children[0]), self.index(a.children[1])) for a in axes if a is not None]
+        return self.make(Grid, options, vars=tuple(name for name, _ in pairs), extents=tuple(extent for _, extent in pairs))
 
     # ---- statements ----------------------------------------------------------------------------------------------------
 
-    def body(self, tree: Node) -> tuple[Any, ...]:
+    def body(self, tree: _Node) -> tuple[Any, ...]:
         return tuple(map(self.statement, tree.children))
 
-    def statement(self, tree: Node) -> Any:
+    def statement(self, tree: _Node) -> Any:
         kind = str(tree.data)
-        read: Callable[[Node], Any] = getattr(self, f"read_{kind}")
+        read: Callable[[_Node], Any] = getattr(self, f"read_{kind}")
         return read(tree)
 
-    def read_let(self, tree: Node) -> Let:
+    def read_let(self, tree: _Node) -> Let:
         name, value, options = tree.children
         return self.make(Let, options, name=str(name), value=self.index(value))
 
-    def read_for(self, tree: Node) -> For:
+    def read_for(self, tree: _Node) -> For:
         name, start, stop, step, kind, options, body = tree.children
         return self.make(For, options, var=str(name), start=self.index(start), stop=self.index(stop), step=self.index(step),
                          kind=self.literal(kind, nodes.LoopKind), body=self.body(body))
 
-    def read_if(self, tree: Node) -> If:
+    def read_if(self, tree: _Node) -> If:
         condition, body, orelse, options = tree.children
-        return self.make(If, options, condition=self.index(condition), body=self.body(body), orelse=() if orelse is None else self.body(orelse))
+        otherwise = () if orelse is None else self.body(orelse)
+        return self.make(If, options, condition=self.index(condition), body=self.body(body), orelse=otherwise)
 
-    def read_load(self, tree: Node) -> Load:
+    def read_load(self, tree: _Node) -> Load:
         buffer, region, options = tree.children
         return self.make(Load, options, buffer=self.named_buffer(buffer), region=self.region(region))
 
-    def read_store(self, tree: Node) -> Store:
+    def read_store(self, tree: _Node) -> Store:
         region, buffer, options = tree.children
         return self.make(Store, options, region=self.region(region), buffer=self.named_buffer(buffer))
 
-    def read_fill(self, tree: Node) -> Fill:
+    def read_fill(self, tree: _Node) -> Fill:
         buffer, value, options = tree.children
         return self.make(Fill, options, buffer=self.named_buffer(buffer), value=self.value(value, hints(Fill)["value"]))
 
-    def read_init(self, tree: Node, kind: type[Any] = Init) -> Any:
+    def read_init(self, tree: _Node, kind: type[Any] = Init) -> Any:
         target, reduction, extents, axis, options = tree.children
         rows, cols = self.pair(extents)
         return self.make(kind, options, target=self.named_buffer(target), kind=self.literal(reduction, nodes.ReduceKind), axis=int(axis),
                          rows=rows, cols=cols)
 
-    def read_finish(self, tree: Node) -> Any:
+    def read_finish(self, tree: _Node) -> Any:
         return self.read_init(tree, Finish)
 
-    def read_accumulate(self, tree: Node) -> Accumulate:
+    def read_accumulate(self, tree: _Node) -> Accumulate:
         target, extents, a, b, name, k, step, options, loads = tree.children
         m, n = self.pair(extents)
         return self.make(Accumulate, options, target=self.named_buffer(target), m=m, n=n, a=self.named_buffer(a), b=self.named_buffer(b),
                          var=str(name), k=self.index(k), step=self.index(step), loads=self.body(loads))
 
-    def read_block(self, tree: Node) -> Block:
+    def read_block(self, tree: _Node) -> Block:
         extents, options, *items = tree.children
         rows, cols = self.pair(extents)
         parts: dict[str, list[Any]] = {"operation": [], "write": [], "reduce": []}
@@ -219,46 +260,46 @@ class _Reader:
         return self.make(Block, options, rows=rows, cols=cols, ops=tuple(parts["operation"]), writes=tuple(parts["write"]),
                          reduces=tuple(parts["reduce"]))
 
-    def read_operation(self, tree: Node) -> BlockOp:
+    def read_operation(self, tree: _Node) -> BlockOp:
         result, name, *parts, dtype, options = tree.children
         parts = [p for p in parts if p is not None]
         attributes = [p for p in parts if p.data == "field"]
         return self.make(
             BlockOp, options, result=str(result), name=str(name), dtype=self.dtype(dtype),
             operands=tuple(self.operand(p) for p in parts if p.data != "field"),
-            attributes=tuple((str(a.children[0]), self.value(a.children[1], str | int | float | bool)) for a in attributes))
+            attributes=tuple((str(a.children[0]), self.value(a.children[1], _PLAIN)) for a in attributes))
 
-    def read_write(self, tree: Node) -> Write:
+    def read_write(self, tree: _Node) -> Write:
         buffer, value, options = tree.children
         return self.make(Write, options, value=self.operand(value), buffer=self.named_buffer(buffer))
 
-    def read_reduce(self, tree: Node) -> Reduce:
+    def read_reduce(self, tree: _Node) -> Reduce:
         target, kind, value, axis, options = tree.children
         return self.make(Reduce, options, kind=self.literal(kind, nodes.ReduceKind), value=self.operand(value), axis=int(axis),
                          target=self.named_buffer(target))
 
-    def read_placed(self, tree: Node) -> Any:
+    def read_placed(self, tree: _Node) -> Any:
         name, *fields, body, location = tree.children
         kind = self.placed.get(str(name))
         if kind is None:
             raise self.refuse(f"there is no statement `{name}`", name, f"placed statements are {', '.join(sorted(self.placed))}")
-        given = {"body": self.body(body)} if body is not None else {}
+        given: dict[str, Any] = {"body": self.body(body)} if body is not None else {}
         if location is not None:
             given["span"] = self.location(location)
         return self.build(kind, name, fields, given)
 
     # ---- values --------------------------------------------------------------------------------------------------------
 
-    def make(self, kind: type[Any], options: Node, /, **fields: Any) -> Any:
+    def make(self, kind: type[_T], options: _Node, /, **fields: Any) -> _T:
         """A node from the fields of its own form and its options."""
         *given, location = options.children
         if location is not None:
             fields["span"] = self.location(location)
         return self.build(kind, options, given, fields)
 
-    def build(self, kind: type[Any], at: Any, fields: Sequence[Any], given: dict[str, Any]) -> Any:
-        annotations = hints(kind)
-        known = {f.name: f for f in dataclasses.fields(kind) if f.init}
+    def build(self, kind: type[_T], at: _Node, fields: Sequence[_Node], given: dict[str, Any]) -> _T:
+        annotations = hints(typing.cast(Any, kind))
+        known = {f.name: f for f in dataclasses.fields(typing.cast(Any, kind)) if f.init}
         for field in fields:
             if field is None:
                 continue
@@ -273,7 +314,7 @@ class _Reader:
                 raise self.refuse(f"{kind.__name__} lacks its field `{name}`", at)
         return kind(**given)
 
-    def value(self, tree: Any, hint: Any) -> Any:
+    def value(self, tree: _Node, hint: Any) -> Any:
         """A value whose form leaves its type open, by the annotation of the field it stands in."""
         kind = str(tree.data)
         members = _members(hint)
@@ -290,10 +331,10 @@ class _Reader:
             return float(tree.children[0]) * (-1.0 if kind == "negative_float" else 1.0)
         if kind == "string":
             return self.source.string(tree.children[0])
-        simple = {"body": self.body, "region": self.region, "location": self.location}.get(kind, self.operand)
-        return simple(tree)
+        simple: dict[str, Callable[[_Node], Any]] = {"body": self.body, "region": self.region, "location": self.location}
+        return simple.get(kind, self.operand)(tree)
 
-    def plain(self, tree: Any, members: tuple[Any, ...]) -> Any:
+    def plain(self, tree: _Node, members: tuple[Any, ...]) -> Any:
         """An index expression, whole number or bare word."""
         index = self.index(tree)
         name = index.name
@@ -312,7 +353,7 @@ class _Reader:
                 return sign * float(candidate.name)
         raise self.refuse(f"`{index}` is no {' or '.join(getattr(m, '__name__', str(m)) for m in members)}", tree)
 
-    def record(self, tree: Any, members: tuple[Any, ...]) -> Any:
+    def record(self, tree: _Node, members: tuple[Any, ...]) -> Any:
         name, *fields = tree.children
         classes = {sub.__name__: sub for m in members if isinstance(m, type) and dataclasses.is_dataclass(m) for sub in (m, *_below(m))}
         kind = classes.get(str(name))
@@ -320,7 +361,7 @@ class _Reader:
             raise self.refuse(f"`{name}` does not go here", name, f"{', '.join(sorted(classes)) or 'no record'} does")
         return self.build(kind, name, fields, {})
 
-    def operand(self, tree: Any) -> Any:
+    def operand(self, tree: _Node) -> Any:
         kind = str(tree.data)
         c = tree.children
         if kind == "local":
@@ -338,7 +379,7 @@ class _Reader:
             return IndexValue(self.index(c[2]), dtype)
         return LaneIndex(int(c[2]), self.index(c[3]), dtype)
 
-    def number(self, tree: Any) -> float | int:
+    def number(self, tree: _Node) -> float | int:
         token: Token = tree.children[0]
         if token.type == "NAME" and str(token) in _WORDS:
             return bool(_WORDS[str(token)])
@@ -347,12 +388,12 @@ class _Reader:
         value = int(token) if token.type == "INT" else float(token)
         return -value if tree.data == "negative_literal" else value
 
-    def region(self, tree: Any) -> Region:
+    def region(self, tree: _Node) -> Region:
         name, *slices = tree.children
         if str(name) not in self.params:
             raise self.refuse(f"the kernel has no parameter `{name}`", name, f"it has {', '.join(self.params)}")
-        slices = [s for s in slices if s is not None]
-        return Region(self.params[str(name)], tuple(self.index(s.children[0]) for s in slices), tuple(self.index(s.children[1]) for s in slices))
+        pairs = [(self.index(s.children[0]), self.index(s.children[1])) for s in slices if s is not None]
+        return Region(self.params[str(name)], tuple(offset for offset, _ in pairs), tuple(extent for _, extent in pairs))
 
     def named_buffer(self, token: Token) -> Buffer:
         name = self.buffer_name(token)
@@ -363,11 +404,11 @@ class _Reader:
     def buffer_name(self, token: Token) -> str:
         return self.source.string(Token(token.type, token[1:])) if token[1] == '"' else str(token[1:])
 
-    def location(self, tree: Any) -> Span:
+    def location(self, tree: _Node) -> Span:
         _, file, line, column, end_line, end_column = tree.children
         return Span(self.source.string(file), int(line), int(column), int(end_line or 0), int(end_column or 0))
 
-    def word(self, tree: Any) -> str:
+    def word(self, tree: _Node) -> str:
         return self.source.string(tree.children[0]) if tree.data == "string" else str(tree.children[0])
 
     def dtype(self, token: Token) -> DType:
@@ -381,16 +422,16 @@ class _Reader:
             raise self.refuse(f"`{token}` is none of {', '.join(allowed)}", token)
         return str(token)
 
-    def shape(self, tree: Any) -> tuple[Index, ...]:
+    def shape(self, tree: _Node) -> tuple[Index, ...]:
         return tuple(self.index(c) for c in tree.children if c is not None)
 
-    def pair(self, tree: Any) -> tuple[Index, Index]:
+    def pair(self, tree: _Node) -> tuple[Index, Index]:
         extents = self.shape(tree)
         if len(extents) != 2:
             raise self.refuse(f"rows and columns are expected, and this has {len(extents)} extents", tree)
         return extents[0], extents[1]
 
-    def index(self, tree: Any) -> Index:
+    def index(self, tree: _Node) -> Index:
         kind = str(tree.data)
         return _EXPRESSIONS[kind](self, tree.children)
 

@@ -20,8 +20,34 @@ from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.text.lexical import is_identifier, location, number, quoted, word
 from pypto_dsl.compiler.tile_ir import nodes
 from pypto_dsl.compiler.tile_ir.nodes import (
-    Accumulate, Block, BlockOp, Buffer, Constant, Fill, Finish, For, Grid, If, IndexValue, Init, LaneIndex, Let, Load, Param,
-    PlacedStatement, Program, ReadBuffer, Reduce, Region, Scalar, ScalarRead, Store, TileKernel, Workspace, Write)
+    Accumulate,
+    Block,
+    BlockOp,
+    Buffer,
+    Constant,
+    Fill,
+    Finish,
+    For,
+    Grid,
+    If,
+    IndexValue,
+    Init,
+    LaneIndex,
+    Let,
+    Load,
+    Param,
+    PlacedStatement,
+    Program,
+    ReadBuffer,
+    Reduce,
+    Region,
+    Scalar,
+    ScalarRead,
+    Store,
+    TileKernel,
+    Workspace,
+    Write,
+)
 
 STRUCTURED = (Let, For, If, Load, Store, Fill, Block, Init, Finish, Accumulate)
 _INDENT = "  "
@@ -170,8 +196,9 @@ _WRITE: dict[type[Any], Callable[[Any], str]] = {
 
 def _region(region: Region) -> Form:
     """`x[r : +rows, 0 : +N]`."""
-    if len(region.offset) != len(region.extent):
-        raise CompilerBug("tile_ir.text", f"a region of {region.param.name} has {len(region.offset)} offsets and {len(region.extent)} extents")
+    offsets, extents = len(region.offset), len(region.extent)
+    if offsets != extents:
+        raise CompilerBug("tile_ir.text", f"a region of {region.param.name} has {offsets} offsets and {extents} extents")
     slices = ", ".join(f"{index_text(o)} : +{index_text(e, bracket=True)}" for o, e in zip(region.offset, region.extent, strict=True))
     return f"{_name(region.param.name)}[{slices}]", frozenset({"param", "offset", "extent"})
 
@@ -202,9 +229,10 @@ def _others(node: Any, covered: frozenset[str], spans: bool = False) -> list[tup
         value = getattr(node, f.name)
         default = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
         # types are compared too: 0, 0.0 and False are equal and not the same
-        if f.name in covered or (value == default and type(value) is type(default)) or (f.name == "span" and not spans and value is not None):
-            continue
-        found.append((f.name, value))
+        is_default = value == default and type(value) is type(default)
+        has_own_place = f.name in covered or (f.name == "span" and not spans and value is not None)
+        if not is_default and not has_own_place:
+            found.append((f.name, value))
     return found
 
 
@@ -212,7 +240,8 @@ def _options(node: Any, covered: frozenset[str]) -> str:
     """` with (field = value, ...) loc(...)`, whichever of the two is needed."""
     others = _others(node, covered)
     span = getattr(node, "span", None)
-    return (f" with ({', '.join(f'{name} = {_value(v)}' for name, v in others)})" if others else "") + (f" {location(span)}" if span else "")
+    listed = f" with ({', '.join(f'{name} = {_value(v)}' for name, v in others)})" if others else ""
+    return listed + (f" {location(span)}" if span else "")
 
 
 # ---- statements --------------------------------------------------------------------------------------------------------
@@ -238,7 +267,8 @@ def _statement(s: Any, depth: int) -> list[str]:
     for kind, form in _FORMS.items():
         if isinstance(s, kind):
             text, covered = form(s)
-            return _with_body(f"{pad}{text}{_options(s, covered)}", next((getattr(s, f) for f in ("body", "loads") if f in covered), None), depth)
+            body = next((getattr(s, f) for f in ("body", "loads") if f in covered), None)
+            return _with_body(f"{pad}{text}{_options(s, covered)}", body, depth)
     if isinstance(s, PlacedStatement) and dataclasses.is_dataclass(s):
         return _placed(s, depth)
     raise CompilerBug("tile_ir.text", f"{type(s).__name__} is no statement of Tile IR")
