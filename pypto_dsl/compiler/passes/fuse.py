@@ -8,14 +8,15 @@ into that one when nothing between reads it, so the partition is acyclic by cons
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.graph import Graph, Op, Value
+from pypto_dsl.compiler.graph import Builder, Graph, Op, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.passes.rebuild import rebuild
 
 Kind = Literal["elementwise", "row", "column", "matmul", "copy"]
 Axes = tuple[int | None, ...]  # for each dimension of a value: the space's dimension, or None where its extent is 1
@@ -23,6 +24,7 @@ Axes = tuple[int | None, ...]  # for each dimension of a value: the space's dime
 GENERATORS = frozenset({"constant", "extent", "iota", "full"})
 REDUCTIONS: dict[str, str] = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "any": "any", "all": "all"}
 VIEWS = frozenset({"reshape", "permute", "view"})
+COPIES = frozenset({"clone", "expand_clone"})
 
 
 @dataclass(eq=False)
@@ -51,27 +53,51 @@ class Partition:
 def is_elementwise(op: Op) -> bool:
     """Whether the operation computes lane by lane."""
     definition = REGISTRY.get(op.opcode)
+    if op.opcode in COPIES:
+        return True
     return definition is not None and definition.family in ("elementwise", "compare", "cast")
 
 
 def fuse(graph: Graph) -> Partition:
-    """Partition the operations of ``graph``'s body. PT503 for operations that no compiled target lowers yet."""
-    fuser = _Fuser()
+    """Partition the operations of ``graph``'s body. PT503 for operations that no compiled target lowers.
+
+    Casts of tensors that exist already should have one reader each (`sink`): they join their reader's group.
+    """
+    fuser = _Fuser(set(graph.results()))
     for op in graph.body.ops:
         fuser.place(op)
     return fuser.finish()
 
 
+def sink(graph: Graph) -> Graph:
+    """Give every reader of a cast parameter a cast of its own, so that no group stores what its readers make for nothing."""
+    parameters = set(graph.parameters)
+    results = set(graph.results())
+
+    def rewrite(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequence[Value]:
+        if op.opcode == "cast" and op.operands[0] in parameters and op.results[0] not in results and op.results[0].type.rank:
+            pending[op.results[0]] = op
+            return op.results
+        if not any(o in pending for o in operands):
+            return builder.clone(op, operands).results
+        own = {o: builder.clone(pending[o], pending[o].operands).result for o in dict.fromkeys(operands) if o in pending}
+        return builder.clone(op, tuple(own.get(o, o) for o in operands)).results
+
+    pending: dict[Value, Op] = {}
+    return rebuild(graph, rewrite)
+
+
 class _Fuser:
     """The walk's state."""
 
-    def __init__(self) -> None:
+    def __init__(self, results: set[Value]) -> None:
+        self.results = results
+        self.pending: dict[Value, Op] = {}
         self.groups: dict[int, Group] = {}
         self.owner: dict[Value, Group] = {}
         self.cloned: dict[Value, Op] = {}
         self.readers: dict[int, set[int]] = {}  # group number -> numbers of groups that read it
         self.next = 0
-        self.trivial: set[Value] = set()
 
     # -- the walk
 
@@ -80,6 +106,12 @@ class _Fuser:
         if op.opcode in GENERATORS or (is_elementwise(op) and op.results[0].type.rank == 0 and all(self._uniform(o) for o in op.operands)):
             self.cloned[op.results[0]] = op  # made where it is read
             return
+        if op.opcode == "cast" and self._exists(op.operands[0]) and op.results[0] not in self.results:
+            self.pending[op.results[0]] = op
+            return
+        if op.opcode in VIEWS or op.opcode == "matmul":
+            for operand in op.operands:
+                self._settle(operand)
         if op.opcode in VIEWS:
             self._view(op)
         elif op.opcode == "matmul":
@@ -94,6 +126,8 @@ class _Fuser:
 
     def finish(self) -> Partition:
         """Number the groups in the order they run."""
+        for value in list(self.pending):
+            self._settle(value)
         ordered = [self.groups[n] for n in sorted(self.groups)]
         for number, group in enumerate(ordered):
             group.number = number
@@ -103,6 +137,16 @@ class _Fuser:
         """A run-time scalar, or computed from such: rank 0 and in no group."""
         return value.type.rank == 0 and value not in self.owner and (value.op is None or value in self.cloned)
 
+    def _exists(self, value: Value) -> bool:
+        """A tensor that no group computes."""
+        return value.type.rank > 0 and value not in self.owner and value not in self.pending
+
+    def _settle(self, value: Value) -> None:
+        """A cast whose reader needs it in memory gets a group of its own."""
+        op = self.pending.pop(value, None)
+        if op is not None:
+            self._start(op, "elementwise", value.type.shape)
+
     def _start(self, op: Op, kind: Kind, space: tuple[Index, ...], why: str = "") -> Group:
         group = Group(self.next, kind, space, why=why)
         self.groups[group.number] = group
@@ -111,6 +155,11 @@ class _Fuser:
         return group
 
     def _join(self, group: Group, op: Op, axes: dict[Value, Axes]) -> None:
+        for operand in op.operands:
+            made = self.pending.pop(operand, None)
+            if made is not None:
+                mapped = next(iter(axes.values()))[-operand.type.rank:] if op.opcode not in REDUCTIONS else tuple(range(operand.type.rank))
+                self._join(group, made, {operand: tuple(None if e.constant == 1 else a for a, e in zip(mapped, operand.type.shape, strict=True))})
         group.ops.append(op)
         group.axes.update(axes)
         for value in op.results:

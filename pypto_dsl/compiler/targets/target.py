@@ -22,8 +22,9 @@ from pypto_dsl.compiler.errors import error
 class TileChoices:
     """How the tile pass cuts iteration spaces for a target. Extents in elements.
 
-    ``flatten``: purely elementwise groups become one long row, cut every ``flat``. ``rows`` x ``cols`` is the default tile of
-    two-dimensional groups. Rows are kept whole up to ``whole_row`` columns (None: any length) and split every ``cols`` beyond.
+    ``flatten``: purely elementwise groups become one long row, cut every ``flat``; ``plane`` (rows, cols) is the default tile of
+    those that stay two-dimensional. Groups with reductions along rows take ``rows`` rows at a time, whole up to ``whole_row`` columns
+    (None: any length), and split every ``cols`` beyond.
     ``column_rows`` x ``column_cols`` is the step of reductions along rows (axis 0). ``matmul`` is (m, n, k) of one item's block.
     ``align`` (rows, cols): tile extents are multiples of these. ``rematerialize``: how many cheap operations may be computed again
     instead of keeping a value between the Blocks of a row.
@@ -37,6 +38,7 @@ class TileChoices:
     column_rows: int
     column_cols: int
     matmul: tuple[int, int, int]
+    plane: tuple[int, int]
     align: tuple[int, int] = (1, 1)
     rematerialize: int = 0
 
@@ -106,7 +108,7 @@ def load(name: str) -> Target:
 def from_data(data: Mapping[str, Any]) -> Target:
     """A Target from parsed TOML; ValueError for a dtype that does not exist."""
     choices = dict(data["tile"])
-    for key in ("matmul", "align"):
+    for key in ("matmul", "align", "plane"):
         if key in choices:
             choices[key] = tuple(choices[key])
     choices.setdefault("whole_row", None)

@@ -25,7 +25,8 @@ class Param:
     """A global tensor. ``shape`` is its folded shape, row-major and dense unless ``strides`` (in elements) says otherwise;
     ``base`` is the element it starts at (a slice of a tensor).
 
-    A parameter is bound by name: it is an argument or a workspace of the Program that holds the kernel.
+    ``tensor`` is the argument or workspace of the Program that it is, empty when that has the same name (two views of one
+    tensor in one kernel have two names). ``role`` is what this kernel does with it.
     """
 
     name: str
@@ -34,6 +35,12 @@ class Param:
     role: Role
     strides: tuple[Index, ...] | None = None
     base: Index = Index(())
+    tensor: str = ""
+
+    @property
+    def bound_to(self) -> str:
+        """The argument or workspace of the Program that this parameter is."""
+        return self.tensor or self.name
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,266 @@
+"""What every schedule shares: the group's tensors, folded space, loop variables, buffers, loads and stores."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from pypto_dsl.compiler.dtypes import I32, I64
+from pypto_dsl.compiler.graph import Graph, Op, Value
+from pypto_dsl.compiler.index import Index, as_index, ceildiv, minimum, var
+from pypto_dsl.compiler.passes.blocks import Names
+from pypto_dsl.compiler.passes.fuse import GENERATORS, Axes, Group, Partition
+from pypto_dsl.compiler.passes.spaces import Access, Folded, fold, layout_of
+from pypto_dsl.compiler.passes.storage import Storage
+from pypto_dsl.compiler.span import Span
+from pypto_dsl.compiler.targets import Target
+from pypto_dsl.compiler.tile_ir import nodes as t
+
+Key = tuple[Value, Axes]
+
+
+@dataclass
+class Axis:
+    """One tiled dimension: the offset of this tile, how many lanes are live, the static bound, and what an item needs to know them."""
+
+    offset: Index
+    live: Index
+    bound: Index
+    blocks: Index
+    block: str
+    lets: tuple[t.Let, ...]
+
+
+@dataclass
+class Tiling:
+    """One group on its way to a TileKernel."""
+
+    graph: Graph
+    group: Group
+    storage: Storage
+    partition: Partition
+    target: Target
+    names: Names = field(init=False)
+    inputs: dict[Key, Access] = field(init=False)
+    outputs: dict[Value, Access] = field(init=False)
+    folded: Folded = field(init=False)
+    views: list[Access] = field(default_factory=list)
+    read_tensors: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        reserved = {p.name for p in self.storage.arguments} | {w.name for w in self.storage.workspaces} | set(self.graph.symbols)
+        self.names = Names(reserved | {p.name for p in self.graph.parameters})
+        self.read_tensors = frozenset(self.storage.places[o].tensor for op in self.group.ops for o in op.operands if self.is_leaf(o))
+        self.inputs = self._inputs()
+        self.outputs = {v: self._access(v, axes) for v, axes in self.group.axes.items() if v in self.storage.writes}
+        lanes = self._lanes() | self._matmul_lanes()
+        merge_last = self.target.tile.flatten or self.group.kind == "row"
+        everything = [*self.inputs.values(), *self.outputs.values()]
+        kind = "matmul" if self.group.kind == "matmul" else self.group.kind
+        self.folded = fold(self.group.space, everything, lanes, self.group.reduced, kind, merge_last)
+
+    # ---- tensors
+
+    def _access(self, value: Value, axes: Axes) -> Access:
+        """The tensor of a value; a second view of a tensor gets a name of its own."""
+        place = self.storage.places[value]
+        for known in self.views:
+            if known.place == place and known.axes == axes:
+                return known
+        first = all(known.place.tensor != place.tensor for known in self.views)
+        name = place.tensor if first else self.names.fresh(place.tensor)
+        written = place.tensor in {self.storage.places[v].tensor for v in self.group.axes if v in self.storage.writes}
+        read = place.tensor in self.read_tensors
+        role: t.Role = "inout" if written and read else "out" if written else "in"
+        access = Access(name, value.type.dtype, place, axes, role)
+        self.views.append(access)
+        return access
+
+    def _inputs(self) -> dict[Key, Access]:
+        found: dict[Key, Access] = {}
+        for op in self.group.ops:
+            for position, operand in enumerate(op.operands):
+                if self.is_leaf(operand):
+                    axes = self.axes_at(operand, op, position)
+                    found.setdefault((operand, axes), self._access(operand, axes))
+        return found
+
+    def is_leaf(self, value: Value) -> bool:
+        """Whether the value is read from a tensor of the program."""
+        if self.partition.owner.get(value) is self.group:
+            return False
+        made = self.partition.cloned.get(value)
+        if made is not None and (made.opcode in GENERATORS or value.type.rank == 0 and made.opcode not in ("reshape", "view")):
+            return False
+        return value in self.storage.places and not (value.op is None and value.type.rank == 0 and value not in self.storage.places)
+
+    def axes_at(self, operand: Value, reader: Op, position: int = 0) -> Axes:
+        """How an operand lies in the space where ``reader`` reads it."""
+        rank = operand.type.rank
+        if reader.opcode == "matmul":
+            return self._matmul_axes(reader, operand, position)
+        if operand in self.group.axes:
+            return self.group.axes[operand]
+        result = self.group.axes[reader.results[0]]
+        if reader.operands[0].type.rank and reader.opcode in ("sum", "amax", "amin", "prod", "any", "all"):
+            return tuple(None if e.constant == 1 else i for i, e in enumerate(operand.type.shape))
+        mapped = result[len(result) - rank:]
+        return tuple(None if e.constant == 1 else a for a, e in zip(mapped, operand.type.shape, strict=True))
+
+    def _matmul_axes(self, op: Op, operand: Value, position: int) -> Axes:
+        lead = len(self.group.space) - 2
+        own = operand.type.rank - 2
+        axes: list[int | None] = [lead - own + i if operand.type.shape[i].constant != 1 else None for i in range(own)]
+        transposed = bool(op.attributes.get("a_trans" if position == 0 else "b_trans"))
+        kept = lead if position == 0 else lead + 1
+        inner: tuple[int | None, int | None] = (kept, None) if position == 0 else (None, kept)
+        return (*axes, *(reversed(inner) if transposed else inner))
+
+    def _lanes(self) -> frozenset[int]:
+        """Dimensions of the space that a lane index runs along."""
+        found: set[int] = set()
+        for op in self.group.ops:
+            for operand in op.operands:
+                made = self.partition.cloned.get(operand)
+                if made is not None and made.opcode == "iota":
+                    axis = self.axes_at(operand, op)[cast(int, made.attributes["axis"])]
+                    if axis is not None:
+                        found.add(axis)
+        return frozenset(found)
+
+    def _matmul_lanes(self) -> frozenset[int]:
+        if self.group.kind != "matmul":
+            return frozenset()
+        n = len(self.group.space) - 1
+        return frozenset({n, n - 1}) if self.group.ops[0].attributes.get("a_trans") else frozenset({n})
+
+    # ---- loop variables
+
+    def axis(self, extent: Index, step: Index, bound: Index | None, block: str, offset: str, live: str) -> Axis:
+        """Cut ``extent`` every ``step``: one block when it is known to fit."""
+        blocks = ceildiv(extent, step)
+        known = blocks.constant == 1
+        if known:
+            return Axis(as_index(0), extent, bound or extent, as_index(1), "", ())
+        block, offset, live = self.names.fresh(block), self.names.fresh(offset), self.names.fresh(live)
+        start = var(block) * step
+        lets: tuple[t.Let, ...] = (t.Let(offset, start),)
+        whole = (extent % step).constant == 0
+        if not whole:
+            lets = (*lets, t.Let(live, minimum(step, extent - var(offset)), 32))
+        return Axis(var(offset), as_index(step) if whole else var(live), bound or step, blocks, block, lets)
+
+    def outer(self) -> tuple[tuple[str, Index], ...]:
+        """A coordinate for every outer dimension."""
+        return tuple((self.names.fresh(f"outer{i}"), e) for i, e in enumerate(self.folded.extents[:-2]))
+
+    def grid(self, outer: tuple[tuple[str, Index], ...], *axes: Axis) -> tuple[t.Grid, tuple[t.Statement, ...]]:
+        """The grid over the outer coordinates and the blocked axes, and the Lets at the head of each item."""
+        named = [*outer, *((a.block, a.blocks) for a in axes if a.block)]
+        lets = tuple(let for a in axes for let in a.lets)
+        return t.Grid(tuple(n for n, _ in named), tuple(e for _, e in named)), lets
+
+    # ---- buffers, loads, stores
+
+    def region(self, access: Access, outer: tuple[tuple[str, Index], ...], rows: tuple[Index, Index], cols: tuple[Index, Index]) -> t.Region:
+        """The part of a tensor at this item: (offset, extent) of rows and of columns."""
+        covers = self.folded.covers(access)
+        offset = [var(name) if c else as_index(0) for (name, _), c in zip(outer, covers, strict=False)]
+        extent = [as_index(1)] * len(outer)
+        for (start, count), covered in ((rows, covers[-2]), (cols, covers[-1])):
+            offset.append(start if covered else as_index(0))
+            extent.append(count if covered else as_index(1))
+        return t.Region(self.folded.param(access), tuple(offset), tuple(extent))
+
+    def buffer(self, access: Access, bound: tuple[Index, Index], span: Span | None, slots: int = 2) -> t.Buffer:
+        """A buffer for a tile of a tensor; broadcast dimensions have extent 1."""
+        covers = self.folded.covers(access)
+        shape = (bound[0] if covers[-2] else as_index(1), bound[1] if covers[-1] else as_index(1))
+        return t.Buffer(self.names.fresh(f"{access.name}_tile"), access.dtype, shape, slots, "local", layout_of(covers), span)
+
+    def reads(self, key: Key, inside: str = "plane") -> t.Read:
+        """How a Block reads a leaf: by its layout, or `full` when the Block itself runs over that layout."""
+        covers = self.folded.covers(self.inputs[key])
+        rows, cols = covers[-2], covers[-1]
+        if inside == "column":
+            return "full" if rows else "scalar"
+        if inside == "row":
+            return "full" if cols else "scalar"
+        rows = rows or self.folded.rows.constant == 1
+        cols = cols or self.folded.cols.constant == 1
+        return "full" if rows and cols else "col" if rows else "row" if cols else "scalar"
+
+    def lane(self, rows: Index, cols: Index, outer: tuple[tuple[str, Index], ...]) -> Mapping[int, t.Operand]:
+        """The lane index along every dimension of the space, as i32."""
+        found: dict[int, t.Operand] = {}
+        for dim in range(len(self.group.space)):
+            k = self.folded.kernel_dim(dim)
+            if k is None:
+                found[dim] = t.Constant(0, I32)
+            elif k == len(self.folded.dims) - 1:
+                found[dim] = t.LaneIndex(1, cols, I32)
+            elif k == len(self.folded.dims) - 2:
+                found[dim] = t.LaneIndex(0, rows, I32)
+            else:
+                found[dim] = t.IndexValue(var(outer[k][0]), I32)
+        return found
+
+    # ---- the kernel
+
+    def kernel(self, suffix: str, grid: t.Grid, lets: tuple[t.Statement, ...], body: list[t.Statement], once: list[t.Statement],
+               requires: tuple[Index, ...] = (), unit: t.Unit = "vector", **properties: str | int | bool) -> t.TileKernel:
+        """Assemble the TileKernel with its parameters and scalars in order."""
+        statements = [*once, *lets, *body]
+        params: dict[str, t.Param] = {}
+        for access in [*self.inputs.values(), *self.outputs.values()]:
+            params.setdefault(access.name, t.Param(access.name, access.dtype, (), access.role))
+        used = _params_used(statements)
+        ordered = tuple(p for name in params for p in used.get(name, ()))
+        name = f"{self.graph.name}_{self.group.number}{suffix}"
+        span = next((o.span for o in self.group.ops if o.span), self.graph.span)
+        return t.TileKernel(name, self.graph.name, ordered, self._scalars(ordered, grid, statements, requires), grid, (*lets, *body),
+                            tuple(once), requires, unit, span, tuple(sorted(properties.items())))
+
+    def _scalars(self, params: tuple[t.Param, ...], grid: t.Grid, statements: list[t.Statement], requires: tuple[Index, ...]) -> tuple[t.Scalar, ...]:
+        symbols = [n for n in self.graph.symbols if n in variables_of((params, grid, statements, requires))]
+        numbers = {s.name: s for s in scalars_of(statements)}
+        users = [t.Scalar(p.name, p.type.dtype) for p in self.graph.parameters if p.name in numbers]
+        return (*(t.Scalar(n, I64) for n in symbols), *users)
+
+
+def _params_used(statements: list[t.Statement]) -> dict[str, list[t.Param]]:
+    """Parameters that regions name, by tensor, each distinct view once."""
+    found: dict[str, list[t.Param]] = {}
+    for node in walk(statements):
+        if isinstance(node, t.Region) and node.param not in found.setdefault(node.param.name, []):
+            found[node.param.name].append(node.param)
+    return found
+
+
+def walk(root: object) -> list[object]:
+    """Every dataclass node below, tuples and lists included."""
+    found: list[object] = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (tuple, list)):
+            stack.extend(reversed(node))
+        elif hasattr(node, "__dataclass_fields__"):
+            found.append(node)
+            if not isinstance(node, Index):
+                stack.extend(reversed([getattr(node, f) for f in node.__dataclass_fields__]))
+    return found
+
+
+def variables_of(root: object) -> frozenset[str]:
+    """Names of the Index variables below."""
+    found: set[str] = set()
+    for node in walk(root):
+        if isinstance(node, Index):
+            found |= node.variables()
+    return frozenset(found)
+
+
+def scalars_of(root: object) -> list[t.ScalarRead]:
+    """Run-time scalars read below."""
+    return [n for n in walk(root) if isinstance(n, t.ScalarRead)]

@@ -1,0 +1,93 @@
+"""The pipeline as a table of contents: from a recorded graph to the program of one target."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from pypto_dsl.compiler.errors import KernelError
+from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.compiler.passes.canonicalize import canonicalize
+from pypto_dsl.compiler.passes.fuse import Partition, fuse, sink
+from pypto_dsl.compiler.passes.legalize import legalize
+from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.tile import tile
+from pypto_dsl.compiler.placement import PLACEMENTS
+from pypto_dsl.compiler.targets import Target, TileChoices, load
+from pypto_dsl.compiler.tile_ir.nodes import Program
+from pypto_dsl.compiler.verify import verify
+
+GraphPass = Callable[[Graph, Target], Graph]
+
+# Passes from Graph to Graph, in order. `ptc opt --pass NAME` runs one, `--print-after NAME` stops behind it.
+GRAPH_PASSES: dict[str, GraphPass] = {
+    "promote": lambda g, _: promote(g),
+    "canonicalize": lambda g, _: canonicalize(g),
+    "legalize": legalize,
+    "simplify": lambda g, _: canonicalize(g),
+    "sink": lambda g, _: sink(g),
+}
+STAGES = (*GRAPH_PASSES, "fuse", "tile", "place")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What stands after one stage: a Graph, a Partition or a Program."""
+
+    name: str
+    result: Graph | Partition | Program
+
+
+def stages(graph: Graph, target: Target) -> Iterator[Stage]:
+    """Run the pipeline stage by stage; every graph is verified before it is handed on."""
+    for name, apply in GRAPH_PASSES.items():
+        graph = apply(graph, target)
+        verify(graph, name)
+        yield Stage(name, graph)
+    partition = fuse(graph)
+    yield Stage("fuse", partition)
+    structured = tile(graph, partition, target)
+    yield Stage("tile", structured)
+    yield Stage("place", place(graph, partition, target, structured))
+
+
+def lower(graph: Graph, target: Target | str) -> Program:
+    """The placed program of ``graph`` for ``target``. Raises KernelError for what the target cannot do."""
+    found = load(target) if isinstance(target, str) else target
+    last: Stage | None = None
+    for last in stages(graph, found):
+        pass
+    if last is None or not isinstance(last.result, Program):
+        raise TypeError("the pipeline ended without a program")
+    return last.result
+
+
+def place(graph: Graph, partition: Partition, target: Target, structured: Program) -> Program:
+    """Place a structured program; a tile that the compiler chose itself is halved until the target's memory takes it."""
+    placement = PLACEMENTS.get(target.family)
+    if placement is None:
+        return structured
+    choices = target.tile
+    while True:
+        try:
+            return placement(structured, target)
+        except KernelError as refused:
+            smaller = halved(choices, target) if refused.code == "PT410" else None
+            if smaller is None:
+                raise
+            choices = smaller
+            structured = tile(graph, partition, target, choices)
+
+
+def halved(choices: TileChoices, target: Target) -> TileChoices | None:
+    """The next smaller tile: fewer rows first, then shorter whole rows and narrower pieces; None when nothing is left to halve."""
+    align_rows, align_cols = choices.align
+    rows = max(align_rows, choices.rows // 2 // align_rows * align_rows)
+    plane_rows = max(align_rows, choices.plane[0] // 2 // align_rows * align_rows)
+    smaller = replace(choices, flat=max(choices.flat // 2, 64), rows=rows, plane=(plane_rows, max(choices.plane[1] // 2, align_cols)),
+                      column_rows=max(align_rows, choices.column_rows // 2), column_cols=max(align_cols, choices.column_cols // 2))
+    if rows == choices.rows:
+        whole = None if choices.whole_row is None else choices.whole_row // 2
+        smaller = replace(smaller, whole_row=whole, cols=max(choices.cols // 2, align_cols))
+        if choices.cols == align_cols and (whole is None or whole < align_cols):
+            return None
+    return smaller
