@@ -1,18 +1,23 @@
-"""Lark at work for both text forms: loads a grammar, parses with positions, and turns lark's exceptions into KernelErrors."""
+"""Lark at work for both text forms: parses with positions, reads what the two share, and turns lark's exceptions into KernelErrors."""
 from __future__ import annotations
 
 import json
 import linecache
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
+from typing import Any
 
 import lark
-from lark import Token, Tree
+from lark import Token
 
+from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import KernelError, error
+from pypto_dsl.compiler.index import Index, as_index, maximum, minimum, var
 from pypto_dsl.compiler.span import Span
 
-Node = Tree[Token]
+# A parse tree. Which child is a tree and which a token follows from the grammar, where no type checker can see it.
+Node = Any
 
 # What a reader calls the terminals that have no fixed spelling.
 _TERMINALS = {
@@ -24,7 +29,8 @@ _TERMINALS = {
 
 @lru_cache
 def _parser(package: str, grammar: str, starts: tuple[str, ...]) -> lark.Lark:
-    source = resources.files(package).joinpath(grammar).read_text(encoding="utf-8")
+    texts = (resources.files(package).joinpath(grammar), resources.files(__package__).joinpath("lexical.lark"))
+    source = "\n".join(t.read_text(encoding="utf-8") for t in texts)
     return lark.Lark(source, parser="lalr", start=list(starts), propagate_positions=True, maybe_placeholders=True)
 
 
@@ -61,14 +67,14 @@ class Source:
         lines = self.text.splitlines() or [""]
         return Span(self.file, len(lines), len(lines[-1]) + 1, len(lines), len(lines[-1]) + 2)
 
-    def span(self, node: Node | Token) -> Span:
+    def span(self, node: Node) -> Span:
         """Where a node or token stands in the text."""
         at = node if isinstance(node, Token) else node.meta
         line = getattr(at, "line", None) or 1
         column = getattr(at, "column", None) or 1
         return Span(self.file, line, column, getattr(at, "end_line", None) or line, getattr(at, "end_column", None) or column + 1)
 
-    def refuse(self, code: str, message: str, node: Node | Token, *, label: str = "", help: str = "") -> KernelError:
+    def refuse(self, code: str, message: str, node: Node, *, label: str = "", help: str = "") -> KernelError:
         """The error of a node."""
         return error(code, message, self.span(node), label=label, help=help)
 
@@ -78,6 +84,52 @@ class Source:
             return str(json.loads(str(token)))
         except ValueError:
             raise self.refuse("PT601", "this string has an escape that does not exist", token, help="escapes are those of JSON") from None
+
+    def word(self, tree: Node) -> str:
+        """A `word`: bare or quoted."""
+        return self.string(tree.children[0]) if tree.data == "string" else str(tree.children[0])
+
+    def location(self, tree: Node) -> Span:
+        """A `location`."""
+        _, file, line, column, end_line, end_column = tree.children
+        return Span(self.string(file), int(line), int(column), int(end_line or 0), int(end_column or 0))
+
+    def dtype(self, token: Token) -> DType:
+        """A dtype by its IR name; PT602 for another word."""
+        if str(token) not in BY_NAME:
+            raise self.refuse("PT602", f"`{token}` is no dtype", token, help=f"dtypes are {', '.join(BY_NAME)}")
+        return BY_NAME[str(token)]
+
+    def index(self, tree: Node) -> Index:
+        """An `expr`; PT602 for a division by a constant zero."""
+        try:
+            return EXPRESSIONS[str(tree.data)](self, tree.children)
+        except ZeroDivisionError:
+            raise self.refuse("PT602", "this index expression divides by zero", tree) from None
+
+
+def _operator(combine: Callable[[Index, Index], Index], left: int = 0, right: int = 1) -> Callable[[Source, Node], Index]:
+    return lambda source, c: combine(source.index(c[left]), source.index(c[right]))
+
+
+def _quotient(combine: Callable[[Index, Index], Index]) -> Callable[[Source, Node], Index]:
+    def divide(source: Source, c: Node) -> Index:
+        divisor = source.index(c[1])
+        if divisor.constant == 0:
+            raise ZeroDivisionError
+        return combine(source.index(c[0]), divisor)
+    return divide
+
+
+EXPRESSIONS: dict[str, Callable[[Source, Node], Index]] = {
+    "index": lambda source, c: source.index(c[0]),
+    "variable": lambda source, c: var(str(c[0])),
+    "integer": lambda source, c: as_index(int(c[0])),
+    "negate": lambda source, c: -source.index(c[0]),
+    "add": _operator(lambda a, b: a + b), "sub": _operator(lambda a, b: a - b), "mul": _operator(lambda a, b: a * b),
+    "floordiv": _quotient(lambda a, b: a // b), "modulo": _quotient(lambda a, b: a % b),
+    "minimum": _operator(minimum, 1, 2), "maximum": _operator(maximum, 1, 2),
+}
 
 
 def _spell(parser: lark.Lark, terminal: str) -> str:

@@ -20,9 +20,8 @@ from lark import Token, Tree
 from pypto_dsl.compiler import tile_ir
 from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import CompilerBug
-from pypto_dsl.compiler.index import Index, as_index, maximum, minimum, var
-from pypto_dsl.compiler.span import Span
-from pypto_dsl.compiler.text.parsing import Source
+from pypto_dsl.compiler.index import Index
+from pypto_dsl.compiler.text.parsing import EXPRESSIONS, Node, Source
 from pypto_dsl.compiler.tile_ir import nodes, placed
 from pypto_dsl.compiler.tile_ir.nodes import (
     Accumulate,
@@ -55,8 +54,6 @@ from pypto_dsl.compiler.tile_ir.nodes import (
 )
 from pypto_dsl.compiler.tile_ir.text import STRUCTURED, keyword
 
-# A parse tree. Which child is a tree and which a token follows from the grammar, where no type checker can see it.
-_Node = Any
 _T = TypeVar("_T")
 
 _STARTS = ("program", "tile_kernel")
@@ -128,6 +125,7 @@ class _Reader:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.index, self.dtype, self.word, self.location = source.index, source.dtype, source.word, source.location
         self.params: dict[str, Param] = {}
         self.buffers: dict[str, Buffer] = {}
         self.placed = placed_statements()
@@ -137,7 +135,7 @@ class _Reader:
 
     # ---- programs and kernels ------------------------------------------------------------------------------------------
 
-    def program(self, tree: _Node) -> Program:
+    def program(self, tree: Node) -> Program:
         name, target, options, *items = tree.children
         found: dict[str, list[Any]] = {"argument": [], "scalar": [], "workspace": [], "step": []}
         for item in items:
@@ -148,7 +146,7 @@ class _Reader:
             workspaces=tuple(map(self.workspace, found["workspace"])),
             steps=tuple(tuple(map(self.kernel, step.children)) for step in found["step"]))
 
-    def kernel(self, tree: _Node) -> TileKernel:
+    def kernel(self, tree: Node) -> TileKernel:
         at = next(i for i, c in enumerate(tree.children) if isinstance(c, Tree) and c.data == "options")
         name, title, *params = tree.children[:at]
         declared = tuple(self.param(p) for p in params if p is not None)
@@ -174,84 +172,84 @@ class _Reader:
             requires=tuple(self.index(r.children[0]) for r in items["requires"]), properties=properties,
             once=once, body=self.body(items["kernel_body"][0].children[0]))
 
-    def param(self, tree: _Node) -> Param:
+    def param(self, tree: Node) -> Param:
         name, role, dtype, shape, strides, options = tree.children
         return self.make(Param, options, name=str(name), dtype=self.dtype(dtype), shape=self.shape(shape),
                          role=self.literal(role, nodes.Role), strides=None if strides is None else self.value(strides, tuple[Index, ...]))
 
-    def scalar(self, tree: _Node) -> Scalar:
+    def scalar(self, tree: Node) -> Scalar:
         name, dtype, value, options = tree.children
         defined = None if value is None else self.index(value)
         return self.make(Scalar, options, name=str(name), dtype=self.dtype(dtype), value=defined)
 
-    def workspace(self, tree: _Node) -> Workspace:
+    def workspace(self, tree: Node) -> Workspace:
         name, dtype, shape, options = tree.children
         return self.make(Workspace, options, name=self.word(name), dtype=self.dtype(dtype), shape=self.shape(shape))
 
-    def buffer(self, tree: _Node) -> Buffer:
+    def buffer(self, tree: Node) -> Buffer:
         name, space, layout, dtype, shape, slots, options = tree.children
         if slots is not None and (slots[0] != "x" or not slots[1:].isdigit()):
             raise self.refuse(f"`{slots}` is no number of slots", slots, "write x2 for a double buffer")
         return self.make(Buffer, options, name=self.buffer_name(name), dtype=self.dtype(dtype), shape=self.pair(shape),
                          slots=1 if slots is None else int(slots[1:]), space=self.word(space), layout=self.literal(layout, nodes.Layout))
 
-    def grid(self, tree: _Node) -> Grid:
+    def grid(self, tree: Node) -> Grid:
         *axes, options = tree.children
         pairs = [(str(a.children[0]), self.index(a.children[1])) for a in axes if a is not None]
         return self.make(Grid, options, vars=tuple(name for name, _ in pairs), extents=tuple(extent for _, extent in pairs))
 
     # ---- statements ----------------------------------------------------------------------------------------------------
 
-    def body(self, tree: _Node) -> tuple[Any, ...]:
+    def body(self, tree: Node) -> tuple[Any, ...]:
         return tuple(map(self.statement, tree.children))
 
-    def statement(self, tree: _Node) -> Any:
+    def statement(self, tree: Node) -> Any:
         kind = str(tree.data)
-        read: Callable[[_Node], Any] = getattr(self, f"read_{kind}")
+        read: Callable[[Node], Any] = getattr(self, f"read_{kind}")
         return read(tree)
 
-    def read_let(self, tree: _Node) -> Let:
+    def read_let(self, tree: Node) -> Let:
         name, value, options = tree.children
         return self.make(Let, options, name=str(name), value=self.index(value))
 
-    def read_for(self, tree: _Node) -> For:
+    def read_for(self, tree: Node) -> For:
         name, start, stop, step, kind, options, body = tree.children
         return self.make(For, options, var=str(name), start=self.index(start), stop=self.index(stop), step=self.index(step),
                          kind=self.literal(kind, nodes.LoopKind), body=self.body(body))
 
-    def read_if(self, tree: _Node) -> If:
+    def read_if(self, tree: Node) -> If:
         condition, body, orelse, options = tree.children
         otherwise = () if orelse is None else self.body(orelse)
         return self.make(If, options, condition=self.index(condition), body=self.body(body), orelse=otherwise)
 
-    def read_load(self, tree: _Node) -> Load:
+    def read_load(self, tree: Node) -> Load:
         buffer, region, options = tree.children
         return self.make(Load, options, buffer=self.named_buffer(buffer), region=self.region(region))
 
-    def read_store(self, tree: _Node) -> Store:
+    def read_store(self, tree: Node) -> Store:
         region, buffer, options = tree.children
         return self.make(Store, options, region=self.region(region), buffer=self.named_buffer(buffer))
 
-    def read_fill(self, tree: _Node) -> Fill:
+    def read_fill(self, tree: Node) -> Fill:
         buffer, value, options = tree.children
         return self.make(Fill, options, buffer=self.named_buffer(buffer), value=self.value(value, hints(Fill)["value"]))
 
-    def read_init(self, tree: _Node, kind: type[Any] = Init) -> Any:
+    def read_init(self, tree: Node, kind: type[Any] = Init) -> Any:
         target, reduction, extents, axis, options = tree.children
         rows, cols = self.pair(extents)
         return self.make(kind, options, target=self.named_buffer(target), kind=self.literal(reduction, nodes.ReduceKind), axis=int(axis),
                          rows=rows, cols=cols)
 
-    def read_finish(self, tree: _Node) -> Any:
+    def read_finish(self, tree: Node) -> Any:
         return self.read_init(tree, Finish)
 
-    def read_accumulate(self, tree: _Node) -> Accumulate:
+    def read_accumulate(self, tree: Node) -> Accumulate:
         target, extents, a, b, name, k, step, options, loads = tree.children
         m, n = self.pair(extents)
         return self.make(Accumulate, options, target=self.named_buffer(target), m=m, n=n, a=self.named_buffer(a), b=self.named_buffer(b),
                          var=str(name), k=self.index(k), step=self.index(step), loads=self.body(loads))
 
-    def read_block(self, tree: _Node) -> Block:
+    def read_block(self, tree: Node) -> Block:
         extents, options, *items = tree.children
         rows, cols = self.pair(extents)
         parts: dict[str, list[Any]] = {"operation": [], "write": [], "reduce": []}
@@ -260,7 +258,7 @@ class _Reader:
         return self.make(Block, options, rows=rows, cols=cols, ops=tuple(parts["operation"]), writes=tuple(parts["write"]),
                          reduces=tuple(parts["reduce"]))
 
-    def read_operation(self, tree: _Node) -> BlockOp:
+    def read_operation(self, tree: Node) -> BlockOp:
         result, name, *parts, dtype, options = tree.children
         parts = [p for p in parts if p is not None]
         attributes = [p for p in parts if p.data == "field"]
@@ -269,16 +267,16 @@ class _Reader:
             operands=tuple(self.operand(p) for p in parts if p.data != "field"),
             attributes=tuple((str(a.children[0]), self.value(a.children[1], _PLAIN)) for a in attributes))
 
-    def read_write(self, tree: _Node) -> Write:
+    def read_write(self, tree: Node) -> Write:
         buffer, value, options = tree.children
         return self.make(Write, options, value=self.operand(value), buffer=self.named_buffer(buffer))
 
-    def read_reduce(self, tree: _Node) -> Reduce:
+    def read_reduce(self, tree: Node) -> Reduce:
         target, kind, value, axis, options = tree.children
         return self.make(Reduce, options, kind=self.literal(kind, nodes.ReduceKind), value=self.operand(value), axis=int(axis),
                          target=self.named_buffer(target))
 
-    def read_placed(self, tree: _Node) -> Any:
+    def read_placed(self, tree: Node) -> Any:
         name, *fields, body, location = tree.children
         kind = self.placed.get(str(name))
         if kind is None:
@@ -290,14 +288,14 @@ class _Reader:
 
     # ---- values --------------------------------------------------------------------------------------------------------
 
-    def make(self, kind: type[_T], options: _Node, /, **fields: Any) -> _T:
+    def make(self, kind: type[_T], options: Node, /, **fields: Any) -> _T:
         """A node from the fields of its own form and its options."""
         *given, location = options.children
         if location is not None:
             fields["span"] = self.location(location)
         return self.build(kind, options, given, fields)
 
-    def build(self, kind: type[_T], at: _Node, fields: Sequence[_Node], given: dict[str, Any]) -> _T:
+    def build(self, kind: type[_T], at: Node, fields: Sequence[Node], given: dict[str, Any]) -> _T:
         annotations = hints(typing.cast(Any, kind))
         known = {f.name: f for f in dataclasses.fields(typing.cast(Any, kind)) if f.init}
         for field in fields:
@@ -314,11 +312,11 @@ class _Reader:
                 raise self.refuse(f"{kind.__name__} lacks its field `{name}`", at)
         return kind(**given)
 
-    def value(self, tree: _Node, hint: Any) -> Any:
+    def value(self, tree: Node, hint: Any) -> Any:
         """A value whose form leaves its type open, by the annotation of the field it stands in."""
         kind = str(tree.data)
         members = _members(hint)
-        if kind in _EXPRESSIONS:
+        if kind in EXPRESSIONS:
             return self.plain(tree, members)
         if kind == "list":
             return tuple(self.value(c, _element_hint(hint, i)) for i, c in enumerate(c for c in tree.children if c is not None))
@@ -331,10 +329,10 @@ class _Reader:
             return float(tree.children[0]) * (-1.0 if kind == "negative_float" else 1.0)
         if kind == "string":
             return self.source.string(tree.children[0])
-        simple: dict[str, Callable[[_Node], Any]] = {"body": self.body, "region": self.region, "location": self.location}
+        simple: dict[str, Callable[[Node], Any]] = {"body": self.body, "region": self.region, "location": self.location}
         return simple.get(kind, self.operand)(tree)
 
-    def plain(self, tree: _Node, members: tuple[Any, ...]) -> Any:
+    def plain(self, tree: Node, members: tuple[Any, ...]) -> Any:
         """An index expression, whole number or bare word."""
         index = self.index(tree)
         name = index.name
@@ -353,7 +351,7 @@ class _Reader:
                 return sign * float(candidate.name)
         raise self.refuse(f"`{index}` is no {' or '.join(getattr(m, '__name__', str(m)) for m in members)}", tree)
 
-    def record(self, tree: _Node, members: tuple[Any, ...]) -> Any:
+    def record(self, tree: Node, members: tuple[Any, ...]) -> Any:
         name, *fields = tree.children
         classes = {sub.__name__: sub for m in members if isinstance(m, type) and dataclasses.is_dataclass(m) for sub in (m, *_below(m))}
         kind = classes.get(str(name))
@@ -361,7 +359,7 @@ class _Reader:
             raise self.refuse(f"`{name}` does not go here", name, f"{', '.join(sorted(classes)) or 'no record'} does")
         return self.build(kind, name, fields, {})
 
-    def operand(self, tree: _Node) -> Any:
+    def operand(self, tree: Node) -> Any:
         kind = str(tree.data)
         c = tree.children
         if kind == "local":
@@ -379,7 +377,7 @@ class _Reader:
             return IndexValue(self.index(c[2]), dtype)
         return LaneIndex(int(c[2]), self.index(c[3]), dtype)
 
-    def number(self, tree: _Node) -> float | int:
+    def number(self, tree: Node) -> float | int:
         token: Token = tree.children[0]
         if token.type == "NAME" and str(token) in _WORDS:
             return bool(_WORDS[str(token)])
@@ -388,7 +386,7 @@ class _Reader:
         value = int(token) if token.type == "INT" else float(token)
         return -value if tree.data == "negative_literal" else value
 
-    def region(self, tree: _Node) -> Region:
+    def region(self, tree: Node) -> Region:
         name, *slices = tree.children
         if str(name) not in self.params:
             raise self.refuse(f"the kernel has no parameter `{name}`", name, f"it has {', '.join(self.params)}")
@@ -404,48 +402,17 @@ class _Reader:
     def buffer_name(self, token: Token) -> str:
         return self.source.string(Token(token.type, token[1:])) if token[1] == '"' else str(token[1:])
 
-    def location(self, tree: _Node) -> Span:
-        _, file, line, column, end_line, end_column = tree.children
-        return Span(self.source.string(file), int(line), int(column), int(end_line or 0), int(end_column or 0))
-
-    def word(self, tree: _Node) -> str:
-        return self.source.string(tree.children[0]) if tree.data == "string" else str(tree.children[0])
-
-    def dtype(self, token: Token) -> DType:
-        if str(token) not in BY_NAME:
-            raise self.refuse(f"`{token}` is no dtype", token, f"dtypes are {', '.join(BY_NAME)}")
-        return BY_NAME[str(token)]
-
     def literal(self, token: Token, hint: Any) -> Any:
         allowed = typing.get_args(hint)
         if str(token) not in allowed:
             raise self.refuse(f"`{token}` is none of {', '.join(allowed)}", token)
         return str(token)
 
-    def shape(self, tree: _Node) -> tuple[Index, ...]:
+    def shape(self, tree: Node) -> tuple[Index, ...]:
         return tuple(self.index(c) for c in tree.children if c is not None)
 
-    def pair(self, tree: _Node) -> tuple[Index, Index]:
+    def pair(self, tree: Node) -> tuple[Index, Index]:
         extents = self.shape(tree)
         if len(extents) != 2:
             raise self.refuse(f"rows and columns are expected, and this has {len(extents)} extents", tree)
         return extents[0], extents[1]
-
-    def index(self, tree: _Node) -> Index:
-        kind = str(tree.data)
-        return _EXPRESSIONS[kind](self, tree.children)
-
-
-def _operator(combine: Callable[[Index, Index], Index], left: int = 0, right: int = 1) -> Callable[[_Reader, Any], Index]:
-    return lambda reader, c: combine(reader.index(c[left]), reader.index(c[right]))
-
-
-_EXPRESSIONS: dict[str, Callable[[_Reader, Any], Index]] = {
-    "index": lambda reader, c: reader.index(c[0]),
-    "variable": lambda reader, c: var(str(c[0])),
-    "integer": lambda reader, c: as_index(int(c[0])),
-    "negate": lambda reader, c: -reader.index(c[0]),
-    "add": _operator(lambda a, b: a + b), "sub": _operator(lambda a, b: a - b), "mul": _operator(lambda a, b: a * b),
-    "floordiv": _operator(lambda a, b: a // b), "modulo": _operator(lambda a, b: a % b),
-    "minimum": _operator(minimum, 1, 2), "maximum": _operator(maximum, 1, 2),
-}
