@@ -112,6 +112,7 @@ def from_data(data: Mapping[str, Any]) -> Target:
         if key in choices:
             choices[key] = tuple(choices[key])
     choices.setdefault("whole_row", None)
+    choices.setdefault("plane", (choices["rows"], choices["cols"]))
     ops = {name: frozenset(entries) for name, entries in data.get("ops", {}).items()}
     for opcode, entries in ops.items():
         for entry in entries:
