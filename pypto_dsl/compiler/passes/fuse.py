@@ -151,14 +151,14 @@ class _Fuser:
         group = Group(self.next, kind, space, why=why)
         self.groups[group.number] = group
         self.next += 1
-        self._join(group, op, {op.results[0]: tuple(range(len(space)))})
+        self._join(group, op, {op.results[0]: _identity(space)})
         return group
 
     def _join(self, group: Group, op: Op, axes: dict[Value, Axes]) -> None:
         for operand in op.operands:
             made = self.pending.pop(operand, None)
             if made is not None:
-                mapped = next(iter(axes.values()))[-operand.type.rank:] if op.opcode not in REDUCTIONS else tuple(range(operand.type.rank))
+                mapped = next(iter(axes.values()))[-operand.type.rank:] if op.opcode not in REDUCTIONS else _identity(operand.type.shape)
                 self._join(group, made, {operand: tuple(None if e.constant == 1 else a for a, e in zip(mapped, operand.type.shape, strict=True))})
         group.ops.append(op)
         group.axes.update(axes)
@@ -217,7 +217,7 @@ class _Fuser:
         group = Group(self.next, space_kind, shape)
         self.next += 1
         self.groups[group.number] = group
-        mapped = tuple(None if e.constant == 1 else i for i, e in enumerate(shape))
+        mapped = _identity(shape)
         group.reduced = frozenset(a for d in dims if (a := mapped[d]) is not None)
         self._join(group, op, {op.results[0]: _after_reduction(op, mapped)})
         if space_kind == "column":
@@ -252,7 +252,7 @@ class _Fuser:
                 continue
             offset = len(result) - operand.type.rank
             for i, axis in enumerate(group.axes[operand]):
-                if axis is None:
+                if axis is None or result[offset + i].constant == 1:
                     continue
                 if axes[offset + i] is not None and axes[offset + i] != axis:
                     return None
@@ -347,6 +347,11 @@ def _dims(op: Op) -> tuple[int, ...]:
         return tuple(range(rank))
     given = dim if isinstance(dim, tuple) else (dim,)
     return tuple(sorted(cast(int, d) % rank for d in given))
+
+
+def _identity(space: tuple[Index, ...]) -> Axes:
+    """Every dimension maps to itself, those of extent 1 to none."""
+    return tuple(None if e.constant == 1 else i for i, e in enumerate(space))
 
 
 def _live(space: Iterable[Index]) -> frozenset[int]:

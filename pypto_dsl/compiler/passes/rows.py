@@ -38,7 +38,7 @@ class Phases:
     @property
     def last(self) -> int:
         """The last phase with work."""
-        return max((p for phases in self.compute.values() for p in phases), default=max(self.stage.values(), default=0))
+        return max([0, *self.stage.values(), *(p for phases in self.compute.values() for p in phases)])
 
 
 def plan(tiling: Tiling, keep: bool, allowance: int) -> Phases:
@@ -50,7 +50,8 @@ def plan(tiling: Tiling, keep: bool, allowance: int) -> Phases:
         value = op.results[0]
         if op.opcode in REDUCTIONS:
             phases.reductions.append(op)
-            phases.stage[value] = phases.earliest.get(op.operands[0], 0)
+            source = op.operands[0]
+            phases.stage[value] = phases.stage[source] + 1 if source in phases.stage else phases.earliest.get(source, 0)
             continue
         inner = [o for o in op.operands if o in group.axes]
         covered = frozenset(a for a in group.axes[value] if a is not None)
@@ -201,7 +202,7 @@ class RowSchedule:
     def _column_uses(self, ops: list[Op]) -> set[Value]:
         """Values of this stage that a plane operation or a later stage reads."""
         mine = {o.results[0] for o in ops}
-        readers = [*self.phases.plane, *(o for o in self.phases.column if o not in ops)]
+        readers = [*self.phases.plane, *self.phases.reductions, *(o for o in self.phases.column if o not in ops)]
         return {v for r in readers for v in r.operands if v in mine}
 
     def _reductions(self, phase: int) -> list[Op]:

@@ -40,6 +40,7 @@ class Folded:
 
     dims: tuple[tuple[int, ...], ...]
     extents: tuple[Index, ...]
+    space: tuple[Index, ...]
 
     @property
     def rows(self) -> Index:
@@ -85,7 +86,7 @@ def layout_of(covers: Sequence[bool]) -> Layout:
 def fold(space: tuple[Index, ...], accesses: Sequence[Access], lanes: frozenset[int], reduced: frozenset[int] = frozenset(),
          kind: str = "elementwise", merge_last: bool = True) -> Folded:
     """Fold a space. ``lanes`` are dimensions that a lane index runs along; ``merge_last`` False keeps the last dimension alone."""
-    live = [i for i, e in enumerate(space) if e.constant != 1]
+    live = [i for i, e in enumerate(space) if e.constant != 1 or (kind == "matmul" and i >= len(space) - 2)]
     last = live[-1] if live else None
     runs: list[list[int]] = []
     for dim in live:
@@ -107,7 +108,7 @@ def fold(space: tuple[Index, ...], accesses: Sequence[Access], lanes: frozenset[
         cols = groups.pop() if groups else ()
         rows = groups.pop() if groups else ()
         ordered = (*groups, rows, cols)
-    return Folded(ordered, tuple(_extent(space, g) for g in ordered))
+    return Folded(ordered, tuple(_extent(space, g) for g in ordered), space)
 
 
 def _extent(space: tuple[Index, ...], dims: tuple[int, ...]) -> Index:
@@ -119,6 +120,8 @@ def _extent(space: tuple[Index, ...], dims: tuple[int, ...]) -> Index:
 
 def _mergeable(space: tuple[Index, ...], a: int, b: int, accesses: Sequence[Access], lanes: frozenset[int], reduced: frozenset[int]) -> bool:
     if a in lanes or b in lanes or (a in reduced) != (b in reduced):
+        return False
+    if space[a].constant == 1 or space[b].constant == 1:
         return False
     for access in accesses:
         outer, inner = access.stride(a), access.stride(b)

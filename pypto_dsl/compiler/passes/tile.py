@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 
+from dataclasses import replace
+
 from pypto_dsl.compiler.dtypes import I64
 from pypto_dsl.compiler.graph import Graph, Op, Value
 from pypto_dsl.compiler.passes import rows, schedules, storage
 from pypto_dsl.compiler.passes.fuse import Group, Partition
+from pypto_dsl.compiler.passes.spaces import Folded
 from pypto_dsl.compiler.passes.storage import Place, Storage
 from pypto_dsl.compiler.passes.tiling import Tiling, scalars_of, variables_of
 from pypto_dsl.compiler.targets import Target, TileChoices
@@ -29,6 +32,9 @@ def group_kernels(graph: Graph, group: Group, places: Storage, partition: Partit
     def tiling() -> Tiling:
         return Tiling(graph, group, places, partition, target)
 
+    wish = user_tile(group) if choices.obey else None
+    if wish is not None:
+        choices = obeying(choices, tiling().folded, wish)
     if group.kind == "row":
         return rows.variants(tiling, choices)
     if group.kind == "column":
@@ -36,6 +42,34 @@ def group_kernels(graph: Graph, group: Group, places: Storage, partition: Partit
     if group.kind == "matmul":
         return (schedules.matmul(tiling(), choices),)
     return (schedules.elementwise(tiling(), choices),)
+
+
+def user_tile(group: Group) -> tuple[int, ...] | None:
+    """The vector tile shape that the user set for the group: that of its last operation over the whole space which has one."""
+    live = frozenset(i for i, e in enumerate(group.space) if e.constant != 1)
+    for op in reversed(group.ops):
+        full = frozenset(a for a in group.axes[op.results[0]] if a is not None) == live or not group.reduced
+        if op.tile is not None and full and len(op.tile) >= len(group.space):
+            return op.tile[len(op.tile) - len(group.space):]
+    return next((o.tile[len(o.tile) - len(group.space):] for o in group.ops if o.tile is not None and len(o.tile) >= len(group.space)), None)
+
+
+def obeying(choices: TileChoices, folded: Folded, wish: tuple[int, ...]) -> TileChoices:
+    """The choices with the user's tile, folded like the space and rounded up to the target's geometry."""
+
+    def size(dims: tuple[int, ...], align: int) -> int:
+        total = 1
+        for dim in reversed(dims):
+            extent = folded.space[dim].constant
+            total *= wish[dim] if extent is None else min(wish[dim], extent)
+            if extent is None or wish[dim] < extent:
+                break
+        return -(-total // align) * align
+
+    rows, cols = size(folded.dims[-2], choices.align[0]), size(folded.dims[-1], choices.align[1])
+    extent = folded.cols.constant
+    whole = choices.whole_row if extent is not None and cols >= extent else 0
+    return replace(choices, flat=cols, rows=rows, cols=cols, plane=(rows, cols), whole_row=whole, column_rows=rows, column_cols=cols)
 
 
 def _copy(graph: Graph, value: Value, name: str, places: Storage, partition: Partition, target: Target, choices: TileChoices, number: int,

@@ -27,7 +27,7 @@ class TileChoices:
     (None: any length), and split every ``cols`` beyond.
     ``column_rows`` x ``column_cols`` is the step of reductions along rows (axis 0). ``matmul`` is (m, n, k) of one item's block.
     ``align`` (rows, cols): tile extents are multiples of these. ``rematerialize``: how many cheap operations may be computed again
-    instead of keeping a value between the Blocks of a row.
+    instead of keeping a value between the Blocks of a row. ``obey``: the user's vector tile shape is used (rounded up to ``align``).
     """
 
     flatten: bool
@@ -41,6 +41,7 @@ class TileChoices:
     plane: tuple[int, int]
     align: tuple[int, int] = (1, 1)
     rematerialize: int = 0
+    obey: bool = True
 
 
 @dataclass(frozen=True)

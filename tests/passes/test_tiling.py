@@ -1,0 +1,78 @@
+"""Schedules compute what the graph means: structured Tile IR of every case, tile choice and extent against the graph interpreter."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graphs import CASES, arrays, graph
+
+from pypto_dsl.compiler.passes.fuse import fuse, sink
+from pypto_dsl.compiler.passes.legalize import legalize
+from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.tile import tile
+from pypto_dsl.compiler.targets import Target
+from pypto_dsl.compiler.targets.target import from_data
+from pypto_dsl.runtime import tile_interpreter
+from pypto_dsl.runtime.interpreter import run
+
+PRIMITIVES = ("add sub mul div neg abs maximum minimum exp log sqrt erf tanh rint eq ne lt le gt ge bitwise_and "
+              "bitwise_left_shift sum amax amin pow").split()
+CHOICES = {
+    "small": dict(flatten=True, flat=7, rows=2, cols=3, whole_row=None, plane=[2, 3], column_rows=2, column_cols=3, matmul=[2, 3, 2]),
+    "device": dict(flatten=False, flat=8, rows=4, cols=4, whole_row=8, plane=[4, 4], column_rows=4, column_cols=4, matmul=[4, 4, 4], align=[4, 4],
+                   rematerialize=3),
+    "split": dict(flatten=True, flat=16, rows=3, cols=2, whole_row=1, plane=[3, 2], column_rows=5, column_cols=2, matmul=[3, 5, 4]),
+    "large": dict(flatten=True, flat=4096, rows=64, cols=512, whole_row=4096, plane=[16, 64], column_rows=256, column_cols=512, matmul=[64, 64, 64]),
+}
+EXTENTS = ({"M": 5, "N": 7, "K": 6, "B": 3}, {"M": 1, "N": 1, "K": 1, "B": 1}, {"M": 4, "N": 8, "K": 4, "B": 2}, {"M": 1, "N": 9, "K": 3, "B": 2},
+           {"M": 9, "N": 1, "K": 5, "B": 1})
+
+
+def target(choice: str) -> Target:
+    """A target with f32 and i32 arithmetic under one of the tile choices."""
+    ops = {**{name: ["f32", "i32"] for name in PRIMITIVES}, "where": ["bool"], "cast": ["*"], "bitcast": ["*"], "matmul": ["f32", "bf16"]}
+    return from_data({"name": choice, "title": choice, "family": "none", "tile": CHOICES[choice], "ops": ops})
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("static", [False, True], ids=["symbolic", "static"])
+def test_schedule_means_the_graph(case: str, choice: str, static: bool) -> None:
+    """Symbolic or static extents, any tile: the program writes what the graph says, everywhere and once."""
+    function, parameters = CASES[case]
+    rng = np.random.default_rng(hash((case, choice)) % 2**32 if False else 7)
+    for extents in EXTENTS:
+        shapes = [(n, d, tuple(extents.get(e, e) if static and isinstance(e, str) else e for e in s)) for n, d, s in parameters]
+        if static and case == "no_keepdim":
+            continue  # its function names the symbol M
+        g = graph(case, function, *shapes)
+        values = arrays(g, extents, rng)
+        symbols = {} if static else {n: extents[n] for n in g.symbols}
+        expected = run(g, {k: np.array(v) for k, v in values.items()}, symbols)
+        lowered = sink(legalize(promote(g), target(choice)))
+        program = tile(lowered, fuse(lowered), target(choice))
+        numbers = {p.name: float(values[p.name]) for p in g.parameters if p.type.rank == 0 and p.name not in g.outputs}
+        tensors = {k: v for k, v in values.items() if k not in numbers}
+        tile_interpreter.run(program, tensors, {**symbols, **numbers})
+        for name in g.outputs:
+            got, want = tensors[name].astype(np.float64), expected[name].astype(np.float64)
+            tolerance = 2e-2 if tensors[name].dtype.itemsize == 2 else 3e-6
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=f"{case} {choice} {extents} {name}")
+
+
+@pytest.mark.parametrize("wish", [(1, 1), (2, 3), (4, 100), (64, 2)])
+@pytest.mark.parametrize("case", ["add", "softmax", "column_sum", "layer_norm", "row_col"])
+def test_user_tile_changes_no_result(case: str, wish: tuple[int, int]) -> None:
+    """The user's vector tile cuts the space as asked, rounded up to the geometry, and the numbers stay."""
+    function, parameters = CASES[case]
+    extents = {"M": 5, "N": 7}
+    g = graph(case, function, *parameters)
+    for op in g.body.ops:
+        op.tile = wish
+    values = arrays(g, extents, np.random.default_rng(3))
+    expected = run(g, {k: np.array(v) for k, v in values.items()}, extents)
+    lowered = sink(legalize(promote(g), target("device")))
+    program = tile(lowered, fuse(lowered), target("device"))
+    rows, cols = (-(-w // 4) * 4 for w in wish)
+    assert any(dict(k.properties)["tile"] in (f"{rows}x{cols}", f"{rows}x8") for step in program.steps for k in step)
+    tile_interpreter.run(program, values, extents)
+    np.testing.assert_allclose(values["out"], expected["out"], rtol=3e-6, atol=3e-6)
