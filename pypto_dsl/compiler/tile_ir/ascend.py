@@ -84,7 +84,14 @@ class Repeat:
     steps: tuple[int, ...]
 
 
-CallArgument = Union[Index, Constant, ScalarRead, IndexValue, Mode, bool]
+@dataclass(frozen=True)
+class IsZero:
+    """The condition that an index is 0: the first step of a reduction loop."""
+
+    value: Index
+
+
+CallArgument = Union[Index, Constant, ScalarRead, IndexValue, Mode, IsZero, bool]
 
 
 @dataclass(frozen=True)

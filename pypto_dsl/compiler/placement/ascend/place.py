@@ -1,0 +1,142 @@
+"""Structured kernels to placed ones, pass after pass: split_units, select, queues, allocate, sync."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from pypto_dsl.compiler.errors import CompilerBug, KernelError
+from pypto_dsl.compiler.index import Index, as_index, var
+from pypto_dsl.compiler.placement.ascend.allocate import allocate, plan
+from pypto_dsl.compiler.placement.ascend.cube import place_cube
+from pypto_dsl.compiler.placement.ascend.machine import Machine, machine
+from pypto_dsl.compiler.placement.ascend.queues import queues
+from pypto_dsl.compiler.placement.ascend.select import select
+from pypto_dsl.compiler.placement.ascend.split import in_strips, items, split_units
+from pypto_dsl.compiler.placement.ascend.sync import sync
+from pypto_dsl.compiler.placement.ascend.walk import Body, buffers_of, replace_buffers, statements
+from pypto_dsl.compiler.targets import Target
+from pypto_dsl.compiler.tile_ir.nodes import Accumulate, For, Grid, Let, Load, Program, Statement, TileKernel, Workspace
+
+CORE, CORES, ITEM = "core", "cores", "item"  # what an emitter spells as the core's number, their count, and the item in hand
+
+
+def place(program: Program, target: Target) -> Program:
+    """The program with every kernel placed; a step whose kernels need both units becomes two, with a workspace between.
+
+    Raises KernelError: PT502 unsupported on the target, PT601..PT605 beyond its limits.
+    """
+    chip = machine(target)
+    steps: list[tuple[TileKernel, ...]] = []
+    workspaces: list[Workspace] = list(program.workspaces)
+    for variants in program.steps:
+        placed = [place_kernel(kernel, chip) for kernel in variants]
+        workspaces += [workspace for _, workspace in placed if workspace is not None]
+        stages = max(len(kernels) for kernels, _ in placed)
+        if any(len(kernels) != stages for kernels, _ in placed):
+            raise CompilerBug("ascend.place", f"variants of {variants[0].name} split differently")
+        steps += [tuple(kernels[i] for kernels, _ in placed) for i in range(stages)]
+    return dataclasses.replace(program, workspaces=tuple(workspaces), steps=tuple(steps))
+
+
+def place_kernel(kernel: TileKernel, chip: Machine) -> tuple[tuple[TileKernel, ...], Workspace | None]:
+    """The placed kernels of one structured kernel, in launch order, and the workspace between them."""
+    _check_loads(kernel)
+    split = split_units(kernel)
+    placed = []
+    for part in split.kernels:
+        if part.unit == "cube":
+            placed.append(_finished(part, place_cube(_whole(part), chip)))
+        elif split.product is not None and len(split.kernels) > 1:
+            placed.append(_strips_that_fit(part, split.product, chip))
+        else:
+            placed.append(_vector(part, chip))
+    return tuple(placed), split.workspace
+
+
+def _check_loads(kernel: TileKernel) -> None:
+    for s in statements((*kernel.once, *kernel.body)):
+        if isinstance(s, Load) and s.pads:
+            raise CompilerBug("ascend.place", f"the load of {s.buffer.name} pads, and no copy fills more than a block; use valid extents")
+
+
+# ---- vector kernels --------------------------------------------------------------------------------------------------------
+
+
+def _whole(kernel: TileKernel) -> Body:
+    """The kernel's one body: what is done once, then the loop over the items of this core."""
+    grid = kernel.grid
+    coordinates: list[Statement] = []
+    name = grid.vars[0] if len(grid.vars) == 1 else ITEM
+    if len(grid.vars) != 1:
+        rest: Index = var(ITEM)
+        for v, extent in reversed(list(zip(grid.vars[1:], grid.extents[1:], strict=True))):
+            coordinates.insert(0, Let(v, rest % extent))
+            rest = rest // extent
+        if grid.vars:
+            coordinates.insert(0, Let(grid.vars[0], rest))
+    loop = For(name, var(CORE), items(grid), var(CORES), "serial", (*coordinates, *kernel.body), "the items of this core")
+    return (*kernel.once, loop)
+
+
+def _finished(kernel: TileKernel, body: Body) -> TileKernel:
+    """Everything is in the body now: the grid is a loop."""
+    return dataclasses.replace(kernel, body=body, once=(), grid=Grid((), ()))
+
+
+def _queued(kernel: TileKernel, chip: Machine) -> Body:
+    return queues(_whole(select(kernel, chip)), chip)
+
+
+def _vector(kernel: TileKernel, chip: Machine) -> TileKernel:
+    body = _queued(kernel, chip)
+    largest = "" if plan(body, chip).fits else _advice(kernel, chip)
+    return _finished(kernel, sync(allocate(body, chip, kernel.title, kernel.span, largest)))
+
+
+def _strips_that_fit(kernel: TileKernel, product: Accumulate, chip: Machine) -> TileKernel:
+    """The epilogue in the highest strips that fit the unified buffer."""
+    height = min(product.target.shape[0].constant or 1, chip.max_repeats)
+    while height >= 1:
+        strips = in_strips(kernel, product, height)
+        if strips is None:
+            break
+        body = _queued(strips, chip)
+        if plan(body, chip).fits:
+            return _finished(strips, sync(allocate(body, chip, kernel.title, kernel.span)))
+        height = height // 2
+    return _vector(kernel, chip)
+
+
+# ---- what would fit --------------------------------------------------------------------------------------------------------
+
+
+def largest_tile(kernel: TileKernel, chip: Machine) -> tuple[int, int] | None:
+    """The largest (rows, columns) of the kernel's tiles that fit, by halving either; None when even one element does not."""
+    buffers = {b.name: b for b in buffers_of((*kernel.once, *kernel.body))}
+    tiles = [b for b in buffers.values() if b.layout == "tile"]
+    rows = max((b.shape[0].constant or 1 for b in tiles), default=1)
+    cols = max((b.shape[1].constant or 1 for b in tiles), default=1)
+    for r, c in sorted(_halvings(rows, cols), key=lambda tile: (-tile[0] * tile[1], -tile[1])):
+        table = {b.name: dataclasses.replace(b, shape=(_cut(b.shape[0], rows, r), _cut(b.shape[1], cols, c))) for b in buffers.values()}
+        smaller = dataclasses.replace(kernel, once=replace_buffers(kernel.once, table), body=replace_buffers(kernel.body, table))
+        try:
+            if plan(_queued(smaller, chip), chip).fits:
+                return r, c
+        except KernelError:
+            continue
+    return None
+
+
+def _halvings(rows: int, cols: int) -> Iterator[tuple[int, int]]:
+    heights = [rows >> i for i in range(rows.bit_length())]
+    widths = [cols >> i for i in range(cols.bit_length())]
+    return ((r, c) for r in heights for c in widths if (r, c) != (rows, cols))
+
+
+def _cut(extent: Index, whole: int, part: int) -> Index:
+    return as_index(part) if extent.constant == whole else extent
+
+
+def _advice(kernel: TileKernel, chip: Machine) -> str:
+    tile = largest_tile(kernel, chip)
+    return "" if tile is None else f"the largest tile that fits is {tile[0]} x {tile[1]}: pypto.set_vec_tile_shapes({tile[0]}, {tile[1]})"

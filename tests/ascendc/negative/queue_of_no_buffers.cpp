@@ -1,0 +1,13 @@
+// expect trap: InitBuffer: 0 buffers
+// arch 2201, blocks 1
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void negative(GM_ADDR x, GM_ADDR y, int64_t n)  // 1024 floats each, n = 1024
+{
+    TPipe pipe;
+    GlobalTensor<float> xGm, yGm;
+    xGm.SetGlobalBuffer((__gm__ float*)x, n);
+    yGm.SetGlobalBuffer((__gm__ float*)y, n);
+    TQue<TPosition::VECIN, 1> in;
+    pipe.InitBuffer(in, 0, 4096);
+}

@@ -1,0 +1,14 @@
+// expect trap: TBuf::GetWithOffset: too many views to follow
+// arch 2201, blocks 1
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void negative(GM_ADDR x, GM_ADDR y, int64_t n)  // 1024 floats each, n = 1024
+{
+    TPipe pipe;
+    GlobalTensor<float> xGm, yGm;
+    xGm.SetGlobalBuffer((__gm__ float*)x, n);
+    yGm.SetGlobalBuffer((__gm__ float*)y, n);
+    TBuf<TPosition::VECCALC> b;
+    pipe.InitBuffer(b, 4096);
+    for (int i = 0; i < 1000; ++i) LocalTensor<float> t = b.GetWithOffset<float>(1 + i, 0);
+}
