@@ -1,0 +1,1 @@
+"""The CPU backend: structured Tile IR to LLVM IR text with explicit vector loops."""

@@ -1,0 +1,321 @@
+"""The vector loops of a Block: rows, then vectors of columns with values in registers, masked tails, reductions in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pypto_dsl.codegen.llvm import elements, sums
+from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
+from pypto_dsl.codegen.llvm.indexing import View, address, evaluate, zero
+from pypto_dsl.codegen.llvm.lanes import Context, Lanes, Position, load_vector, store_vector
+from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.compiler.index import Index, as_index, var
+from pypto_dsl.compiler.tile_ir import nodes as t
+
+ColumnStates = dict[str, "ColumnState"]
+UNKNOWN = var("unknown")  # an extent that is not known when code is written
+
+
+@dataclass(frozen=True)
+class ColumnState:
+    """A reduction down the rows between Init and Finish: current values, finished blocks, and how many there are."""
+
+    kind: t.ReduceKind
+    dtype: DType
+    values: Value
+    levels: Value
+    count: Value
+    pitch: Value
+
+
+def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStates) -> None:
+    """Write the loops of one Block. ``columns`` holds the states of its reductions down the rows."""
+    if block.text:
+        b.comment(block.text + (f" (line {block.span.line})" if block.span else ""))
+    turned = not block.reduces and block.cols.constant == 1 and block.rows.constant != 1
+    context = replace(context, turned=turned)
+    rows, cols = (block.cols, block.rows) if turned else (block.rows, block.cols)
+    lanes = Lanes(b, block, context)
+    lanes.before_loops()
+    row_count, column_count = evaluate(b, rows, context.scope), evaluate(b, cols, context.scope)
+    down = [r for r in block.reduces if r.axis == 0]
+    if down and len(down) != len(block.reduces):
+        raise CompilerBug("codegen/llvm", "a Block reduces along rows and along columns at once")
+    if down:
+        _columns(b, lanes, row_count, column_count, rows, [(r, columns[r.target.name]) for r in down])
+        return
+
+    def row(number: Value) -> None:
+        lanes.before_row(number)
+        if block.reduces:
+            _reduced_row(b, lanes, number, column_count, cols, context)
+        else:
+            _row(b, lanes, number, column_count, cols)
+
+    each(b, row_count, rows, row, "row")
+
+
+def each(b: Builder, count: Value, extent: Index, body: Callable[[Value], None], hint: str) -> None:
+    """``for i in range(count)``, straight-line when the count is known to be 1."""
+    if extent.constant == 1:
+        body(zero(b))
+        return
+    b.loop(0, count, 1, lambda i, _: body(i), hint=hint)
+
+
+def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> None:
+    def step(column: Value, mask: Value | None) -> None:
+        position = Position(row, column, mask)
+        lanes.write(lanes.at(position), position)
+
+    sweep(b, zero(b), count, extent, b.level.float_lanes, step)
+
+
+def sweep(b: Builder, start: Value, stop: Value, extent: Index, width: int, step: Callable[[Value, Value | None], None]) -> None:
+    """Vectors over [start, stop) with one masked vector at the end; ``extent`` is ``stop - start`` where that is known."""
+    known = extent.constant
+    if known is not None and known < width:
+        if known:
+            step(start, b.lane_mask(start, stop, width))
+        return
+    full = stop if known is not None and known % width == 0 else start + ((stop - start) & -width)
+    b.loop(start, full, width, lambda i, _: step(i, None), hint="vector", at_least_once=known is not None)
+    if full is stop:
+        return
+    if known is not None:
+        step(full, b.lane_mask(full, stop, width))
+        return
+    b.when(b.compare("slt", full, stop), lambda: step(full, b.lane_mask(full, stop, width)), "tail")
+
+
+# ---- reductions along a row ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _RowState:
+    """One reduction along a row: 64 partials in memory and, for ordered kinds over several blocks, the binary counter."""
+
+    reduce: t.Reduce
+    kind: t.ReduceKind
+    dtype: DType
+    partials: Value
+    values: Value  # one vector; lane 0 is the result of the current block
+    levels: Value | None
+    running: Value  # reductions without an order: the result so far
+
+
+def _reduced_row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index, context: Context) -> None:
+    single = extent.constant is not None and extent.constant <= sums.ROW_BLOCK
+    states = [_row_state(b, lanes, r, single) for r in lanes.block.reduces]
+    if single:
+        _row_block(b, lanes, row, zero(b), count, extent, states)
+        results = [_tree_of(b, s) for s in states]
+    else:
+        results = _blocks(b, lanes, row, count, states)
+    for state, result in zip(states, results, strict=True):
+        view = context.views[state.reduce.target.name]
+        b.store(elements.to_memory(b, _register(b, result, state.dtype), state.dtype), address(b, view, row, zero(b)))
+
+
+def _register(b: Builder, value: Value, dtype: DType) -> Value:
+    return elements.from_memory(b, value, dtype)
+
+
+def _row_state(b: Builder, lanes: Lanes, reduce: t.Reduce, single: bool) -> _RowState:
+    dtype = lanes.dtype(reduce.value)
+    element, width = elements.memory_element(dtype), b.level.float_lanes
+    levels = None if single or reduce.kind not in sums.ORDERED else b.alloca(f"[{sums.LEVELS * width} x {element}]")
+    values, running = b.alloca(f"[{width} x {element}]"), b.alloca(element)
+    return _RowState(reduce, reduce.kind, dtype, b.alloca(f"[{sums.PARTIALS} x {element}]"), values, levels, running)
+
+
+def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence[_RowState]) -> list[Value]:
+    """The row in blocks of 4096, merged pairwise."""
+    width = b.level.float_lanes
+    for s in states:
+        element = elements.memory_element(s.dtype)
+        b.store(b.constant(Type(element, width), 0), s.values)
+        b.store(_scalar_identity(b, s), s.running)
+
+    def block(start: Value, _: list[Value]) -> None:
+        stop = b.intrinsic("llvm.smin", start + sums.ROW_BLOCK, count)
+        _row_block(b, lanes, row, start, stop, UNKNOWN, states)
+        for s in states:
+            result = _tree_of(b, s)
+            if s.levels is None:
+                loaded = b.load(result.type, s.running)
+                b.store(sums.combine(b, s.kind, s.dtype, loaded, result), s.running)
+                continue
+            b.store(result, s.values)
+            push = sums.push_function(b.module, s.kind, s.dtype)
+            number = start.lshr(sums.ROW_BLOCK.bit_length() - 1)
+            b.call_void(push, s.levels, b.constant(I64, width), number, s.values, b.constant(I64, width))
+
+    b.loop(0, count, sums.ROW_BLOCK, block, hint="block")
+    blocks = (count + (sums.ROW_BLOCK - 1)).lshr(sums.ROW_BLOCK.bit_length() - 1)
+    results = []
+    for s in states:
+        scalar = Type(elements.memory_element(s.dtype))
+        if s.levels is None:
+            results.append(b.load(scalar, s.running))
+            continue
+        finish = sums.finish_function(b.module, s.kind, s.dtype)
+        b.call_void(finish, s.levels, b.constant(I64, width), blocks, s.values, b.constant(I64, width))
+        results.append(b.load(scalar, s.values))
+    return results
+
+
+def _scalar_identity(b: Builder, s: _RowState) -> Value:
+    return b.constant(Type(elements.memory_element(s.dtype)), sums.identity(s.kind, s.dtype))
+
+
+def _tree_of(b: Builder, s: _RowState) -> Value:
+    type = Type(elements.memory_element(s.dtype), b.level.float_lanes)
+    vectors = [b.load(type, b.offset(s.partials, i, type.element)) for i in range(0, sums.PARTIALS, type.lanes)]
+    return sums.tree(b, s.kind, s.dtype, vectors)
+
+
+def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, extent: Index, states: Sequence[_RowState]) -> None:
+    """Add the columns [start, stop) of a row to fresh partials; ``start`` is a multiple of 64."""
+    width = b.level.float_lanes
+    types = [Type(elements.memory_element(s.dtype), width) for s in states]
+    fresh = [b.constant(ty, sums.identity(s.kind, s.dtype)) for ty, s in zip(types, states, strict=True)]
+    known = extent.constant
+    after = start
+    if lanes.heavy() or (known is not None and known < sums.PARTIALS):
+        for s, ty, value in zip(states, types, fresh, strict=True):
+            for i in range(0, sums.PARTIALS, width):
+                b.store(value, b.offset(s.partials, i, ty.element))
+    else:
+        after = _unrolled(b, lanes, row, start, stop, extent, states, fresh)
+
+    def step(column: Value, mask: Value | None) -> None:
+        position = Position(row, column, mask)
+        values = lanes.at(position)
+        lanes.write(values, position)
+        for s, ty in zip(states, types, strict=True):
+            place = b.offset(s.partials, column & (sums.PARTIALS - 1), ty.element)
+            before = b.load(ty, place)
+            value = elements.to_memory(b, values[s.reduce.value], s.dtype)
+            merged = sums.combine(b, s.kind, s.dtype, before, value)
+            b.store(merged if mask is None else b.select(mask, merged, before), place)
+
+    if after is not stop:
+        rest = UNKNOWN if known is None else as_index(known if after is start else known % sums.PARTIALS)
+        sweep(b, after, stop, rest, width, step)
+
+
+def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, extent: Index, states: Sequence[_RowState],
+              fresh: Sequence[Value]) -> Value:
+    """64 columns a turn with the partials in registers; returns the first column that is left."""
+    width = b.level.float_lanes
+    known = extent.constant
+    full = stop if known is not None and known % sums.PARTIALS == 0 else start + ((stop - start) & -sums.PARTIALS)
+    parts = sums.PARTIALS // width
+
+    def turn(column: Value, carried: list[Value]) -> list[Value]:
+        result: list[Value] = list(carried)
+        for part in range(parts):
+            position = Position(row, column + part * width if part else column, None)
+            values = lanes.at(position)
+            lanes.write(values, position)
+            for k, s in enumerate(states):
+                value = elements.to_memory(b, values[s.reduce.value], s.dtype)
+                result[k * parts + part] = sums.combine(b, s.kind, s.dtype, carried[k * parts + part], value)
+        return result
+
+    carried = [value for value in fresh for _ in range(parts)]
+    done = b.loop(start, full, sums.PARTIALS, turn, carried, "sum", at_least_once=known is not None)
+    for k, s in enumerate(states):
+        for part in range(parts):
+            value = done[k * parts + part]
+            b.store(value, b.offset(s.partials, part * width, value.type.element))
+    return full
+
+
+# ---- reductions down the rows -----------------------------------------------------------------------------------------------
+
+_TOGETHER = 8  # vectors of columns walked down together: whole cache lines, and accumulators that fit the registers
+
+
+def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:
+    """Add the Block's rows to the column states, in blocks of 256 rows."""
+    width = b.level.float_lanes
+    ordered = [state for reduce, state in targets if reduce.kind in sums.ORDERED]
+
+    def block(first: Value, last: Value) -> None:
+        for state in ordered:
+            type = Type(elements.memory_element(state.dtype), width)
+            start = b.constant(type, sums.identity(state.kind, state.dtype))
+            _fill(b, state, start)
+        wide = width * _TOGETHER
+        full = cols & -wide
+        b.loop(0, full, wide, lambda c, _: _walk(b, lanes, first, last, c, _TOGETHER, None, targets), hint="columns")
+        sweep(b, full, cols, UNKNOWN, width, lambda c, mask: _walk(b, lanes, first, last, c, 1, mask, targets))
+        for state in ordered:
+            count = b.load(I64, state.count)
+            push = sums.push_function(b.module, state.kind, state.dtype)
+            b.call_void(push, state.levels, state.pitch, count, state.values, state.pitch)
+            b.store(count + 1, state.count)
+
+    if not ordered or (extent.constant is not None and extent.constant <= sums.COLUMN_BLOCK):
+        block(zero(b), rows)
+        return
+    b.loop(0, rows, sums.COLUMN_BLOCK, lambda r, _: block(r, b.intrinsic("llvm.smin", r + sums.COLUMN_BLOCK, rows)), hint="rows")
+
+
+def _fill(b: Builder, state: ColumnState, value: Value) -> None:
+    b.loop(0, state.pitch, value.type.lanes, lambda j, _: b.store(value, b.offset(state.values, j, value.type.element)))
+
+
+def _walk(b: Builder, lanes: Lanes, first: Value, last: Value, column: Value, vectors: int, mask: Value | None,
+          targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:
+    """Walk down ``vectors`` vectors of columns with their accumulators in registers."""
+    width = b.level.float_lanes
+    places = [b.offset(state.values, column + v * width if v else column, elements.memory_element(state.dtype))
+              for _, state in targets for v in range(vectors)]
+    types = [Type(elements.memory_element(state.dtype), width) for _, state in targets for _ in range(vectors)]
+    carried = [b.load(ty, place) for ty, place in zip(types, places, strict=True)]
+
+    def turn(row: Value, accumulators: list[Value]) -> list[Value]:
+        lanes.before_row(row)
+        result = list(accumulators)
+        for v in range(vectors):
+            position = Position(row, column + v * width if v else column, mask)
+            values = lanes.at(position)
+            lanes.write(values, position)
+            for k, (reduce, state) in enumerate(targets):
+                at = k * vectors + v
+                value = elements.to_memory(b, values[reduce.value], state.dtype)
+                result[at] = sums.combine(b, state.kind, state.dtype, accumulators[at], value)
+        return result
+
+    done = b.loop(first, last, 1, turn, carried, "down")
+    for value, place in zip(done, places, strict=True):
+        b.store(value, place)
+
+
+def copy(b: Builder, source: View, target: View, rows: Value, cols: Value, rows_extent: Index, cols_extent: Index) -> None:
+    """Elements of one view to another of the same dtype."""
+    if cols_extent.constant == 1 and rows_extent.constant != 1:
+        copy(b, source.turned(), target.turned(), cols, rows, cols_extent, rows_extent)
+        return
+    width = b.level.float_lanes
+
+    def row(number: Value) -> None:
+        def step(column: Value, mask: Value | None) -> None:
+            position = Position(number, column, mask)
+            store_vector(b, load_vector(b, source, position, width), target, position)
+
+        sweep(b, zero(b), cols, cols_extent, width, step)
+
+    each(b, rows, rows_extent, row, "copy")
+
+
+def copy_rows(b: Builder, lanes: Value, target: View, row: Value, column: Value, stop: Value) -> None:
+    """Lane i of a vector to row ``row + i`` of a column, for rows below ``stop``."""
+    for lane in range(lanes.type.lanes):
+        number = row + lane
+        b.when(b.compare("slt", number, stop), lambda n=number, k=lane: b.store(b.extract(lanes, k), address(b, target, n, column)))  # type: ignore[misc]

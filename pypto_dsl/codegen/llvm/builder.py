@@ -1,0 +1,412 @@
+"""A typed writer of LLVM IR text: types, values with operators, straight-line code, branches and loops."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pypto_dsl.codegen.llvm.features import FeatureLevel
+
+_MANGLED = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16", "ptr": "p0"}
+_BYTES = {"float": 4, "double": 8, "half": 2, "bfloat": 2, "ptr": 8, "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+_FLOATS = frozenset({"float", "double", "half", "bfloat"})
+
+
+@dataclass(frozen=True)
+class Type:
+    """An LLVM type: a scalar (``lanes == 0``) or a vector of ``lanes`` elements."""
+
+    element: str
+    lanes: int = 0
+
+    def __str__(self) -> str:
+        return f"<{self.lanes} x {self.element}>" if self.lanes else self.element
+
+    @property
+    def is_float(self) -> bool:
+        return self.element in _FLOATS
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one element."""
+        return _BYTES[self.element]
+
+    @property
+    def mangled(self) -> str:
+        """The suffix that LLVM's overloaded intrinsics carry, such as ``v16f32``."""
+        code = _MANGLED.get(self.element, self.element)
+        return f"v{self.lanes}{code}" if self.lanes else code
+
+    def of(self, element: str) -> Type:
+        """The type with the same number of lanes and another element."""
+        return Type(element, self.lanes)
+
+
+I1, I8, I16, I32, I64 = Type("i1"), Type("i8"), Type("i16"), Type("i32"), Type("i64")
+PTR, F32, F64 = Type("ptr"), Type("float"), Type("double")
+VOID = Type("void")
+
+
+def literal(element: str, number: float | int | bool) -> str:
+    """The text of one element's constant; floats are written as exact bits, never as decimals."""
+    if element == "i1":
+        return "true" if number else "false"
+    if element == "bfloat":
+        bits = struct.unpack("<I", struct.pack("<f", number))[0]
+        return f"0xR{bits >> 16:04X}"
+    if element == "half":
+        return f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}"
+    if element == "float":
+        number = struct.unpack("<f", struct.pack("<f", number))[0]
+    if element in _FLOATS:
+        return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+    return str(int(number))
+
+
+class Value:
+    """One SSA value or constant; the operators emit the element's own arithmetic, without any fast-math flag."""
+
+    __slots__ = ("builder", "name", "type")
+
+    def __init__(self, builder: Builder, type: Type, name: str) -> None:
+        self.builder, self.type, self.name = builder, type, name
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def typed(self) -> str:
+        return f"{self.type} {self.name}"
+
+    def _binary(self, other: Operand, integer: str, floating: str) -> Value:
+        return self.builder.binary(floating if self.type.is_float else integer, self, other)
+
+    def __add__(self, other: Operand) -> Value:
+        return self._binary(other, "add", "fadd")
+
+    def __radd__(self, other: Operand) -> Value:
+        return self.builder.value(self.type, other) + self
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._binary(other, "sub", "fsub")
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.builder.value(self.type, other) - self
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._binary(other, "mul", "fmul")
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self.builder.value(self.type, other) * self
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.builder.binary("fdiv", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self.builder.value(self.type, other) / self
+
+    def __and__(self, other: Operand) -> Value:
+        return self.builder.binary("and", self, other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self.builder.binary("or", self, other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self.builder.binary("xor", self, other)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self.builder.binary("shl", self, other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        """Arithmetic shift; ``lshr`` is the logical one."""
+        return self.builder.binary("ashr", self, other)
+
+    def lshr(self, other: Operand) -> Value:
+        return self.builder.binary("lshr", self, other)
+
+    def __neg__(self) -> Value:
+        if self.type.is_float:
+            return self.builder.emit(self.type, f"fneg {self.typed}")
+        return self.builder.binary("sub", self.builder.value(self.type, 0), self)
+
+    def __invert__(self) -> Value:
+        return self.builder.binary("xor", self, True if self.type.element == "i1" else -1)
+
+
+Operand = Value | float | int
+
+
+@dataclass
+class Module:
+    """The functions, tables and declarations of one LLVM module, each written once."""
+
+    level: FeatureLevel
+    functions: dict[str, str] = field(default_factory=dict)
+    globals: dict[str, str] = field(default_factory=dict)
+    declarations: dict[str, str] = field(default_factory=dict)
+
+    def declare(self, result: Type, name: str, arguments: Sequence[Type], variadic: bool = False) -> None:
+        listed = ", ".join([str(a) for a in arguments] + (["..."] if variadic else []))
+        self.declarations[name] = f"declare {result} @{name}({listed})"
+
+    def define(self, name: str, write: Callable[[Module], str]) -> str:
+        """Write the function ``name`` if the module does not have it yet; the name is returned."""
+        if name not in self.functions:
+            self.functions[name] = ""  # holds the place, so that definitions keep the order of first use
+            self.functions[name] = write(self)
+        return name
+
+    def table(self, name: str, element: str, numbers: Sequence[float | int]) -> str:
+        """A constant array, written once; the symbol is returned."""
+        listed = ", ".join(f"{element} {literal(element, n)}" for n in numbers)
+        self.globals[name] = f"@{name} = private unnamed_addr constant [{len(numbers)} x {element}] [{listed}], align 64"
+        return f"@{name}"
+
+    def text(self) -> str:
+        """The module as text; equal inputs give equal bytes."""
+        width = self.level.vector_bits
+        attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}'
+        declared = [line for name, line in sorted(self.declarations.items()) if name not in self.functions]
+        parts = [*self.globals.values(), *self.functions.values(), *declared, attributes, Builder.METADATA]
+        return "\n".join(parts) + "\n"
+
+
+class Builder:
+    """Writes the body of one function."""
+
+    METADATA: ClassVar[str] = '!0 = !{i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.level = module.level
+        self.lines: list[str] = []
+        self.entry: list[str] = []  # allocas, all in the entry block
+        self.block = "entry"
+        self._values = 0
+        self._labels = 0
+
+    # -- straight-line code ------------------------------------------------------------------------------------------
+    def raw(self, line: str) -> None:
+        self.lines.append("  " + line)
+
+    def comment(self, text: str) -> None:
+        self.lines.append("  ; " + text.replace("\n", " "))
+
+    def fresh(self) -> str:
+        self._values += 1
+        return f"%v{self._values}"
+
+    def emit(self, type: Type, text: str) -> Value:
+        name = self.fresh()
+        self.raw(f"{name} = {text}")
+        return Value(self, type, name)
+
+    def constant(self, type: Type, number: float | int | bool) -> Value:
+        text = literal(type.element, number)
+        return Value(self, type, f"splat ({type.element} {text})" if type.lanes else text)
+
+    def vector(self, element: str, numbers: Sequence[float | int]) -> Value:
+        """A constant vector with its own number in each lane."""
+        text = ", ".join(f"{element} {literal(element, n)}" for n in numbers)
+        return Value(self, Type(element, len(numbers)), f"<{text}>")
+
+    def value(self, type: Type, operand: Operand) -> Value:
+        return operand if isinstance(operand, Value) else self.constant(type, operand)
+
+    def named(self, type: Type, name: str) -> Value:
+        return Value(self, type, name)
+
+    def binary(self, opcode: str, left: Operand, right: Operand) -> Value:
+        type = left.type if isinstance(left, Value) else right.type if isinstance(right, Value) else None
+        assert type is not None, "one operand carries the type"
+        a, b = self.value(type, left), self.value(type, right)
+        return self.emit(type, f"{opcode} {type} {a}, {b}")
+
+    def compare(self, predicate: str, left: Value, right: Operand) -> Value:
+        """``icmp`` or ``fcmp`` by the type of ``left``."""
+        opcode = "fcmp" if left.type.is_float else "icmp"
+        return self.emit(left.type.of("i1"), f"{opcode} {predicate} {left.type} {left}, {self.value(left.type, right)}")
+
+    def select(self, condition: Value, yes: Operand, no: Operand) -> Value:
+        type = yes.type if isinstance(yes, Value) else no.type if isinstance(no, Value) else None
+        assert type is not None, "one operand carries the type"
+        return self.emit(type, f"select {condition.typed}, {type} {self.value(type, yes)}, {type} {self.value(type, no)}")
+
+    def convert(self, opcode: str, value: Value, element: str) -> Value:
+        type = value.type.of(element)
+        return self.emit(type, f"{opcode} {value.typed} to {type}")
+
+    def bits(self, value: Value) -> Value:
+        """The bits of a float as an integer of its size."""
+        return self.convert("bitcast", value, f"i{8 * value.type.bytes}")
+
+    def from_bits(self, value: Value, element: str) -> Value:
+        return self.convert("bitcast", value, element)
+
+    def call(self, result: Type, name: str, *arguments: Value) -> Value:
+        self.module.declare(result, name, [a.type for a in arguments])
+        return self.emit(result, f"call {result} @{name}({', '.join(a.typed for a in arguments)})")
+
+    def call_void(self, name: str, *arguments: Value) -> None:
+        self.module.declare(VOID, name, [a.type for a in arguments])
+        self.raw(f"call void @{name}({', '.join(a.typed for a in arguments)})")
+
+    def intrinsic(self, name: str, value: Value, *others: Operand) -> Value:
+        """An overloaded intrinsic whose operands and result share one type, such as ``llvm.sqrt``."""
+        arguments = [value, *(self.value(value.type, o) for o in others)]
+        return self.call(value.type, f"{name}.{value.type.mangled}", *arguments)
+
+    def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
+        first = next(v for v in (a, b, c) if isinstance(v, Value))
+        return self.intrinsic("llvm.fma", self.value(first.type, a), self.value(first.type, b), self.value(first.type, c))
+
+    def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """``c0 + c1 x + c2 x^2 + ...`` by fused multiply-add, highest degree first."""
+        result = self.value(x.type, coefficients[-1])
+        for c in reversed(coefficients[:-1]):
+            result = self.fma(result, x, c)
+        return result
+
+    def splat(self, scalar: Value, lanes: int) -> Value:
+        if not lanes:
+            return scalar
+        type = Type(scalar.type.element, lanes)
+        first = self.emit(type, f"insertelement {type} poison, {scalar.typed}, i64 0")
+        return self.emit(type, f"shufflevector {type} {first}, {type} poison, <{lanes} x i32> zeroinitializer")
+
+    def extract(self, vector: Value, lane: int) -> Value:
+        return self.emit(Type(vector.type.element), f"extractelement {vector.typed}, i64 {lane}")
+
+    def insert(self, vector: Value, scalar: Value, lane: int) -> Value:
+        return self.emit(vector.type, f"insertelement {vector.typed}, {scalar.typed}, i64 {lane}")
+
+    def lane_numbers(self, element: str, lanes: int) -> Value:
+        """``<0, 1, 2, ...>``"""
+        return self.vector(element, range(lanes))
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+    def alloca(self, text: str, align: int = 64) -> Value:
+        name = self.fresh()
+        self.entry.append(f"  {name} = alloca {text}, align {align}")
+        return Value(self, PTR, name)
+
+    def offset(self, pointer: Value, index: Operand, element: str) -> Value:
+        return self.emit(PTR, f"getelementptr {element}, ptr {pointer}, i64 {self.value(I64, index)}")
+
+    def load(self, type: Type, pointer: Value, align: int | None = None) -> Value:
+        return self.emit(type, f"load {type}, ptr {pointer}, align {align or type.bytes}")
+
+    def store(self, value: Value, pointer: Value, align: int | None = None, suffix: str = "") -> None:
+        self.raw(f"store {value.typed}, ptr {pointer}, align {align or value.type.bytes}{suffix}")
+
+    def lane_mask(self, index: Operand, stop: Operand, lanes: int) -> Value:
+        """Lanes whose number ``index + lane`` is below ``stop``."""
+        mask = Type("i1", lanes)
+        return self.call(mask, f"llvm.get.active.lane.mask.{mask.mangled}.i64", self.value(I64, index), self.value(I64, stop))
+
+    def masked_load(self, type: Type, pointer: Value, mask: Value, otherwise: Value) -> Value:
+        name = f"llvm.masked.load.{type.mangled}.p0"
+        return self.call(type, name, pointer, self.constant(I32, type.bytes), mask, otherwise)
+
+    def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
+        name = f"llvm.masked.store.{value.type.mangled}.p0"
+        self.call_void(name, value, pointer, self.constant(I32, value.type.bytes), mask)
+
+    # -- control flow ----------------------------------------------------------------------------------------------------
+    def label(self, hint: str) -> str:
+        self._labels += 1
+        return f"{hint}{self._labels}"
+
+    def place(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def jump(self, label: str) -> None:
+        self.raw(f"br label %{label}")
+
+    def branch(self, condition: Value, yes: str, no: str, unlikely: bool = False) -> None:
+        self.raw(f"br i1 {condition}, label %{yes}, label %{no}{', !prof !1' if unlikely else ''}")
+
+    def phi(self, type: Type, incoming: Sequence[tuple[Value, str]]) -> Value:
+        listed = ", ".join(f"[ {value}, %{label} ]" for value, label in incoming)
+        return self.emit(type, f"phi {type} {listed}")
+
+    def any(self, mask: Value) -> Value:
+        """True when any lane of a mask is set."""
+        if not mask.type.lanes:
+            return mask
+        return self.call(I1, f"llvm.vector.reduce.or.{mask.type.mangled}", mask)
+
+    def when(self, condition: Value, body: Callable[[], None], hint: str = "if", unlikely: bool = False) -> None:
+        """``if condition: body()``"""
+        yes, done = self.label(hint), self.label(f"{hint}.end")
+        self.branch(condition, yes, done, unlikely)
+        self.place(yes)
+        body()
+        self.jump(done)
+        self.place(done)
+
+    def either(self, condition: Value, yes: Callable[[], None], no: Callable[[], None], hint: str = "if") -> None:
+        first, second, done = self.label(f"{hint}.then"), self.label(f"{hint}.else"), self.label(f"{hint}.end")
+        self.branch(condition, first, second)
+        for label, body in ((first, yes), (second, no)):
+            self.place(label)
+            body()
+            self.jump(done)
+        self.place(done)
+
+    def guarded(self, fast: Value, special: Value, cold: Callable[[], Value], hint: str) -> Value:
+        """``fast`` where no lane is special; otherwise what ``cold`` computes for all lanes."""
+        rare, done, before = self.label(f"{hint}.cold"), self.label(f"{hint}.end"), self.block
+        self.branch(self.any(special), rare, done, unlikely=True)
+        self.place(rare)
+        result, after = cold(), self.block
+        self.jump(done)
+        self.place(done)
+        return self.phi(fast.type, [(fast, before), (result, after)])
+
+    def loop(
+        self,
+        start: Operand,
+        stop: Operand,
+        step: int,
+        body: Callable[[Value, list[Value]], Sequence[Value] | None],
+        carried: Sequence[Value] = (),
+        hint: str = "loop",
+        at_least_once: bool = False,
+    ) -> list[Value]:
+        """``for i in range(start, stop, step)`` over i64 with carried values; returns them after the last turn.
+
+        ``stop - start`` may be anything; the loop tests before its first turn unless ``at_least_once``.
+        """
+        first, last = self.value(I64, start), self.value(I64, stop)
+        turn, done, before = self.label(hint), self.label(f"{hint}.end"), self.block
+        if at_least_once:
+            self.jump(turn)
+        else:
+            self.branch(self.compare("slt", first, last), turn, done)
+        self.place(turn)
+        position = len(self.lines)
+        index = Value(self, I64, self.fresh())
+        phis = [Value(self, c.type, self.fresh()) for c in carried]
+        results = list(body(index, phis) or ())
+        assert len(results) == len(phis), "a loop body returns one value per carried value"
+        following = self.emit(I64, f"add nsw i64 {index}, {step}")
+        latch = self.block
+        rows = [f"  {index} = phi i64 [ {first}, %{before} ], [ {following}, %{latch} ]"]
+        rows += [f"  {p} = phi {p.type} [ {c}, %{before} ], [ {r}, %{latch} ]" for p, c, r in zip(phis, carried, results, strict=True)]
+        self.lines[position:position] = rows
+        self.branch(self.compare("slt", following, last), turn, done)
+        self.place(done)
+        if at_least_once:
+            return results
+        return [self.phi(c.type, [(c, before), (r, latch)]) for c, r in zip(carried, results, strict=True)]
+
+    # -- the function ------------------------------------------------------------------------------------------------------
+    def finish(self, header: str, result: Value | None = None, attributes: str = "#0") -> str:
+        """The whole function; ``header`` is what stands between ``define`` and the attributes."""
+        self.raw(f"ret {result.typed}" if result is not None else "ret void")
+        body = "\n".join([*self.entry, *self.lines])
+        return f"define {header} {attributes} {{\nentry:\n{body}\n}}\n"

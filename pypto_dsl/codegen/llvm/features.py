@@ -1,0 +1,50 @@
+"""The processor feature levels that the LLVM emitter writes for, read from the target's data file."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True)
+class FeatureLevel:
+    """One width of vector code: what the emitter may use, and how LLVM is told."""
+
+    name: str
+    architecture: str  # as in the first word of a target triple
+    vector_bits: int
+    cpu: str  # LLVM's name of the smallest processor that has the level
+    requires: tuple[str, ...]  # LLVM feature names that the host must have
+    permutes_tables: bool  # 16- and 32-entry float tables live in vector registers
+    scales_by_exponent: bool  # x * 2^n in one instruction
+    converts_half: bool  # f16 <-> f32 in one instruction
+
+    def lanes(self, element_bytes: int) -> int:
+        """Elements of one vector register."""
+        return self.vector_bits // (8 * element_bytes)
+
+    @property
+    def float_lanes(self) -> int:
+        """Lanes of an f32 vector: the iteration width of every vector loop."""
+        return self.vector_bits // 32
+
+
+@cache
+def feature_levels() -> dict[str, FeatureLevel]:
+    """All levels by name, widest first per architecture."""
+    data = tomllib.loads(files("pypto_dsl.compiler.targets").joinpath("llvm-cpu.toml").read_text("utf-8"))
+    return {
+        name: FeatureLevel(
+            name=name,
+            architecture=row["architecture"],
+            vector_bits=row["vector_bits"],
+            cpu=row["cpu"],
+            requires=tuple(row["requires"]),
+            permutes_tables=row["permutes_tables"],
+            scales_by_exponent=row["scales_by_exponent"],
+            converts_half=row["converts_half"],
+        )
+        for name, row in data["level"].items()
+    }

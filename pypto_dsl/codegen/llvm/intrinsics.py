@@ -1,0 +1,201 @@
+"""The CPU's operations: one row per operation of the op table, from its name to the function that writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_dsl.codegen.llvm import elements
+from pypto_dsl.codegen.llvm.builder import I1, Builder, Value
+from pypto_dsl.codegen.llvm.math import double, error, exponential, logarithm, power, root
+from pypto_dsl.compiler import dtypes
+from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.errors import error as refusal
+from pypto_dsl.compiler.span import Span
+
+
+@dataclass(frozen=True)
+class Use:
+    """One operation to write: operands as register values of one width, their dtypes, the result's dtype, the attributes.
+
+    ``uniform[i]`` is operand i as a scalar where it is the same for every lane, ``literals[i]`` its number where it is known.
+    """
+
+    operands: tuple[Value, ...]
+    sources: tuple[DType, ...]
+    result: DType
+    attributes: Mapping[str, Any]
+    uniform: tuple[Value | None, ...]
+    literals: tuple[float | int | None, ...]
+    span: Span | None
+
+
+Writer = Callable[[Builder, Use], Value]
+Unary = Callable[[Builder, Value], Value]
+Binary = Callable[[Builder, Value, Value], Value]
+
+
+def _unary(function: Unary) -> Writer:
+    return lambda b, use: function(b, use.operands[0])
+
+
+def _binary(function: Binary) -> Writer:
+    return lambda b, use: function(b, use.operands[0], use.operands[1])
+
+
+def _by_precision(single: Unary, double_precision: Unary) -> Writer:
+    return lambda b, use: (single if use.sources[0] is dtypes.F32 else double_precision)(b, use.operands[0])
+
+
+def _function(single: Unary, name: str) -> Writer:
+    return _by_precision(single, double.library(name))
+
+
+def _rounding(intrinsic: str) -> Writer:
+    def write(b: Builder, use: Use) -> Value:
+        return b.intrinsic(intrinsic, use.operands[0]) if use.sources[0].is_float else use.operands[0]
+
+    return write
+
+
+def _absolute(b: Builder, use: Use) -> Value:
+    x, dtype = use.operands[0], use.sources[0]
+    if dtype.is_float:
+        return b.intrinsic("llvm.fabs", x)
+    if not dtype.signed:
+        return x
+    return b.call(x.type, f"llvm.abs.{x.type.mangled}", x, b.constant(I1, 0))
+
+
+def extreme(b: Builder, x: Value, y: Value, dtype: DType, largest: bool) -> Value:
+    """Maximum or minimum: NaN propagates, -0 < +0."""
+    if dtype.is_float:
+        return b.intrinsic("llvm.maximum" if largest else "llvm.minimum", x, y)
+    if dtype is dtypes.BOOL:
+        return x | y if largest else x & y
+    return b.intrinsic(f"llvm.{'s' if dtype.signed else 'u'}{'max' if largest else 'min'}", x, y)
+
+
+def _extreme(largest: bool) -> Writer:
+    return lambda b, use: extreme(b, use.operands[0], use.operands[1], use.sources[0], largest)
+
+
+_SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+_UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
+_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+
+
+def _comparison(name: str) -> Writer:
+    def write(b: Builder, use: Use) -> Value:
+        dtype = use.sources[0]
+        table = _FLOAT if dtype.is_float else _SIGNED if dtype.signed and dtype is not dtypes.BOOL else _UNSIGNED
+        return b.compare(table[name], use.operands[0], use.operands[1])
+
+    return write
+
+
+def _pow(b: Builder, use: Use) -> Value:
+    x, y = use.operands
+    if use.sources[0].is_integer:
+        return power.pow_integer(b, x, y, use.sources[0].signed)
+    if use.sources[0] is dtypes.F64:
+        return double.per_lane(b, "pow", x, y)
+    literal, uniform = use.literals[1], use.uniform[1]
+    if literal is not None:
+        return power.pow_literal(b, x, float(literal))
+    if uniform is not None:
+        return power.pow_uniform(b, x, uniform)
+    return power.pow(b, x, y)
+
+
+def _ldexp(b: Builder, use: Use) -> Value:
+    x, exponent = use.operands
+    whole = not use.sources[1].is_float
+    if use.sources[0] is dtypes.F32:
+        return (exponential.ldexp if whole else exponential.ldexp_real)(b, x, exponent)
+    return (double.ldexp if whole else double.ldexp_real)(b, x, exponent)
+
+
+def _gelu(b: Builder, use: Use) -> Value:
+    single = use.sources[0] is dtypes.F32
+    if use.attributes.get("approximate", "none") == "tanh":
+        return (error.gelu_tanh if single else double.gelu_tanh)(b, use.operands[0])
+    return (error.gelu_erf if single else double.gelu_erf)(b, use.operands[0])
+
+
+def _cast(b: Builder, use: Use) -> Value:
+    mode = str(use.attributes.get("mode", "CAST_NONE"))
+    saturate = use.attributes.get("satmode", "OFF") == "ON"
+    return elements.cast(b, use.operands[0], use.sources[0], use.result, mode, saturate, use.span)
+
+
+def _shift(left: bool) -> Writer:
+    def write(b: Builder, use: Use) -> Value:
+        x, count = use.operands
+        dtype = use.sources[0]
+        width = dtype.bits
+        inside = b.compare("ult", count, width)
+        if left or not dtype.signed:
+            shifted = x << b.select(inside, count, 0) if left else x.lshr(b.select(inside, count, 0))
+            return b.select(inside, shifted, 0)
+        return x >> b.select(inside, count, width - 1)
+
+    return write
+
+
+WRITERS: dict[str, Writer] = {
+    "add": _binary(lambda b, x, y: x + y),
+    "sub": _binary(lambda b, x, y: x - y),
+    "mul": _binary(lambda b, x, y: x * y),
+    "div": _binary(lambda b, x, y: x / y),
+    "neg": _unary(lambda b, x: -x),
+    "abs": _absolute,
+    "square": _unary(lambda b, x: x * x),
+    "reciprocal": _unary(lambda b, x: 1.0 / x),
+    "maximum": _extreme(True),
+    "minimum": _extreme(False),
+    "pow": _pow,
+    "ldexp": _ldexp,
+    "exp": _function(exponential.exp, "exp"),
+    "exp2": _function(exponential.exp2, "exp2"),
+    "expm1": _function(exponential.expm1, "expm1"),
+    "log": _function(logarithm.log, "log"),
+    "log2": _function(logarithm.log2, "log2"),
+    "log10": _function(logarithm.log10, "log10"),
+    "log1p": _function(logarithm.log1p, "log1p"),
+    "erf": _function(error.erf, "erf"),
+    "tanh": _function(exponential.tanh, "tanh"),
+    "sigmoid": _by_precision(exponential.sigmoid, double.sigmoid),
+    "silu": _by_precision(exponential.silu, double.silu),
+    "gelu": _gelu,
+    "sqrt": _unary(root.sqrt),
+    "rsqrt": _by_precision(root.rsqrt, double.rsqrt),
+    "rint": _rounding("llvm.rint"),
+    "floor": _rounding("llvm.floor"),
+    "ceil": _rounding("llvm.ceil"),
+    "trunc": _rounding("llvm.trunc"),
+    **{name: _comparison(name) for name in _SIGNED},
+    "where": lambda b, use: b.select(use.operands[0], use.operands[1], use.operands[2]),
+    "bitwise_and": _binary(lambda b, x, y: x & y),
+    "bitwise_or": _binary(lambda b, x, y: x | y),
+    "bitwise_xor": _binary(lambda b, x, y: x ^ y),
+    "bitwise_not": _unary(lambda b, x: ~x),
+    "bitwise_left_shift": _shift(True),
+    "bitwise_right_shift": _shift(False),
+    "cast": _cast,
+    "bitcast": lambda b, use: elements.bitcast(b, use.operands[0], use.result),
+}
+
+# Operations that cost tens of instructions: loops around them are not unrolled.
+HEAVY = frozenset({
+    "pow", "ldexp", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "tanh", "sigmoid", "silu", "gelu", "rsqrt",
+})
+
+
+def write(b: Builder, name: str, use: Use) -> Value:
+    """The operation's value; PT502 for an operation that the CPU does not have."""
+    writer = WRITERS.get(name)
+    if writer is None:
+        raise refusal("PT502", f"the CPU target does not have `{name}`", use.span)
+    return writer(b, use)

@@ -1,0 +1,285 @@
+"""Emits TileKernels as LLVM IR: one function per kernel that runs a range of its items.
+
+    void kernel(ptr arguments, i64 start, i64 stop, ptr scratch)
+
+``arguments`` is an array of 8-byte slots: the addresses of the parameters, then the run-time scalars. ``scratch`` belongs to the
+worker that calls, and has `Layout.bytes` bytes. Parameters are read and written where they are; nothing is copied in or out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pypto_dsl.codegen.llvm import elements, sums
+from pypto_dsl.codegen.llvm.block import ColumnState, copy, emit_block
+from pypto_dsl.codegen.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from pypto_dsl.codegen.llvm.features import FeatureLevel
+from pypto_dsl.codegen.llvm.indexing import View, evaluate, zero
+from pypto_dsl.codegen.llvm.lanes import Context
+from pypto_dsl.codegen.llvm.layout import Slot, check, plan, statements, written
+from pypto_dsl.codegen.llvm.product import Step, emit_step
+from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.compiler.tile_ir import nodes as t
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How to call an emitted kernel: tensors and scalars in slot order, the number of items, the scratch of one worker."""
+
+    name: str
+    tensors: tuple[str, ...]
+    scalars: tuple[tuple[str, DType], ...]
+    items: Index
+    scratch: Index
+    requires: tuple[Index, ...]
+
+
+def signature(kernel: t.TileKernel) -> Signature:
+    """The call of a kernel, by names of the program's tensors and scalars."""
+    items = as_index(1)
+    for extent in kernel.grid.extents:
+        items = items * extent
+    tensors = tuple(dict.fromkeys(p.bound_to for p in kernel.params))
+    scalars = tuple((s.name, s.dtype) for s in kernel.scalars if s.value is None)
+    return Signature(kernel.name, tensors, scalars, items, plan(kernel).bytes, kernel.requires)
+
+
+def emit(kernels: Sequence[t.TileKernel], level: FeatureLevel) -> str:
+    """The module of several kernels as LLVM IR text; the same kernels give the same bytes."""
+    module = Module(level)
+    for kernel in kernels:
+        module.define(kernel.name, lambda m, k=kernel: _Kernel(m, k).write())  # type: ignore[misc]
+    return module.text()
+
+
+class _Kernel:
+    """One kernel being written."""
+
+    def __init__(self, module: Module, kernel: t.TileKernel) -> None:
+        check(kernel)
+        self.b = Builder(module)
+        self.kernel, self.call, self.layout = kernel, signature(kernel), plan(kernel)
+        self.scope: dict[str, Value] = {}
+        self.scalars: dict[str, Value] = {}
+        self.scalar_dtypes: dict[str, DType] = {}
+        self.tensors: dict[str, Value] = {}
+        self.views: dict[str, View] = {}
+        self.columns: dict[str, ColumnState] = {}
+        self.scratch = self.b.named(PTR, "%scratch")
+
+    def write(self) -> str:
+        """The function's text."""
+        b = self.b
+        b.comment(self.kernel.title + (f" ({self.kernel.span})" if self.kernel.span else ""))
+        self._arguments()
+        self._buffers()
+        self._body(self.kernel.once)
+        b.loop(b.named(I64, "%start"), b.named(I64, "%stop"), 1, self._item, hint="item")
+        return b.finish(f"void @{self.call.name}(ptr noalias %arguments, i64 %start, i64 %stop, ptr noalias %scratch)")
+
+    def _arguments(self) -> None:
+        b, base = self.b, self.b.named(PTR, "%arguments")
+        for slot, name in enumerate(self.call.tensors):
+            self.tensors[name] = b.load(PTR, b.offset(base, slot, "i64"))
+        for slot, (name, dtype) in enumerate(self.call.scalars, len(self.call.tensors)):
+            self.scalars[name] = b.offset(base, slot, "i64")
+            self.scalar_dtypes[name] = dtype
+            if dtype.is_integer:
+                loaded = b.load(Type(elements.memory_element(dtype)), self.scalars[name])
+                self.scope[name] = loaded if dtype.bits == 64 else b.convert("sext" if dtype.signed else "zext", loaded, "i64")
+        for scalar in self.kernel.scalars:
+            if scalar.value is not None:
+                self.scope[scalar.name] = evaluate(b, scalar.value, self.scope)
+
+    def _buffers(self) -> None:
+        for name, slot in self.layout.slots.items():
+            buffer = self._buffer(name)
+            self.views[name] = self._packed(slot, buffer.dtype)
+        for name, column in self.layout.columns.items():
+            values, levels, count = (self._scratch(i) for i in (column.values, column.levels, column.count))
+            dtype = sums.reduced_dtype(column.kind, self._buffer(name).dtype)
+            self.columns[name] = ColumnState(column.kind, dtype, values, levels, count, evaluate(self.b, column.pitch, self.scope))
+
+    def _buffer(self, name: str) -> t.Buffer:
+        for statement in _all(self.kernel):
+            for buffer in _named(statement):
+                if buffer.name == name:
+                    return buffer
+        raise CompilerBug("codegen/llvm", f"the buffer `{name}` is nowhere")
+
+    def _packed(self, slot: Slot, dtype: DType) -> View:
+        return View(self._scratch(slot.offset), dtype, evaluate(self.b, slot.pitch, self.scope), self.b.constant(I64, 1))
+
+    def _scratch(self, offset: Index) -> Value:
+        return self.b.offset(self.scratch, evaluate(self.b, offset, self.scope), "i8")
+
+    def _item(self, item: Value, _: list[Value]) -> None:
+        rest = item
+        for name, extent in reversed(list(zip(self.kernel.grid.vars, self.kernel.grid.extents, strict=True))):
+            if name == self.kernel.grid.vars[0]:
+                self.scope[name] = rest
+                continue
+            size = evaluate(self.b, extent, self.scope)
+            quotient = self.b.binary("udiv", rest, size)
+            self.scope[name] = rest - quotient * size
+            rest = quotient
+        self._body(self.kernel.body)
+
+    # -- statements ------------------------------------------------------------------------------------------------------
+
+    def _body(self, body: Sequence[t.Statement]) -> None:
+        outside = dict(self.scope)
+        for statement in body:
+            self._direct(statement)
+            _WRITERS[type(statement)](self, statement)
+        self.scope = outside if body is not self.kernel.once else self.scope
+
+    def _direct(self, statement: t.Statement) -> None:
+        """Bind buffers that this statement writes straight into their output."""
+        for buffer in _named(statement):
+            store = self.layout.direct.get(buffer.name)
+            if store is not None and buffer in written(statement):
+                self.views[buffer.name] = self._region(store.region, buffer)
+
+    def _context(self) -> Context:
+        return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views)
+
+    def _let(self, statement: t.Let) -> None:
+        self.scope[statement.name] = evaluate(self.b, statement.value, self.scope)
+
+    def _for(self, statement: t.For) -> None:
+        b = self.b
+        step = statement.step.constant
+        start, stop = (evaluate(b, i, self.scope) for i in (statement.start, statement.stop))
+        if step is None:
+            raise CompilerBug("codegen/llvm", "a loop of the CPU has a constant step")
+        self._check_row_steps(statement, step)
+
+        def turn(index: Value, _: list[Value]) -> None:
+            self.scope[statement.var] = index
+            self._body(statement.body)
+
+        b.loop(start, stop, step, turn, hint="for")
+
+    def _check_row_steps(self, statement: t.For, step: int) -> None:
+        reduces = [r for s in statement.body if isinstance(s, t.Block) for r in s.reduces]
+        accumulates = any(r.accumulate and r.kind in sums.ORDERED for r in reduces)
+        extent = (statement.stop - statement.start).constant
+        if accumulates and step % sums.COLUMN_BLOCK and not (extent is not None and extent <= step):
+            raise CompilerBug("codegen/llvm", f"sums down the rows advance by multiples of {sums.COLUMN_BLOCK} rows, not {step}")
+
+    def _if(self, statement: t.If) -> None:
+        condition = self.b.compare("ne", evaluate(self.b, statement.condition, self.scope), 0)
+        if not statement.orelse:
+            self.b.when(condition, lambda: self._body(statement.body))
+            return
+        self.b.either(condition, lambda: self._body(statement.body), lambda: self._body(statement.orelse))
+
+    def _load(self, statement: t.Load) -> None:
+        self.views[statement.buffer.name] = self._region(statement.region, statement.buffer)
+
+    def _region(self, region: t.Region, buffer: t.Buffer) -> View:
+        """A buffer that is a rectangle of a parameter: the last two dimensions are rows and columns."""
+        b, param = self.b, region.param
+        strides = param.strides if param.strides is not None else dense(param.shape)
+        start = param.base
+        for offset, stride in zip(region.offset, strides, strict=True):
+            start = start + offset * stride
+        pointer = b.offset(self.tensors[param.bound_to], evaluate(b, start, self.scope), elements.memory_element(param.dtype))
+        own = [as_index(0), as_index(0), *strides] if len(strides) < 2 else list(strides)
+        if len(strides) == 1 and buffer.layout == "column":
+            own = [strides[0], as_index(0)]
+        row, column = (evaluate(b, s, self.scope) for s in own[-2:])
+        return View(pointer, param.dtype, row, column)
+
+    def _store(self, statement: t.Store) -> None:
+        if self.layout.direct.get(statement.buffer.name) is statement:
+            return
+        b, region = self.b, statement.region
+        target = self._region(region, statement.buffer)
+        extent = [as_index(1), as_index(1), *region.extent] if len(region.extent) < 2 else list(region.extent)
+        if len(region.extent) == 1 and statement.buffer.layout == "column":
+            extent = [region.extent[0], as_index(1)]
+        rows, cols = (evaluate(b, e, self.scope) for e in extent[-2:])
+        copy(b, self.views[statement.buffer.name], target, rows, cols, extent[-2], extent[-1])
+
+    def _fill(self, statement: t.Fill) -> None:
+        value = t.Constant(statement.value, statement.buffer.dtype)
+        rows, cols = statement.buffer.shape
+        emit_block(self.b, t.Block(rows, cols, (), (t.Write(value, statement.buffer),)), self._context(), {})
+
+    def _block(self, statement: t.Block) -> None:
+        loose = [r for r in statement.reduces if r.axis == 0 and not r.accumulate]
+        if loose:
+            raise CompilerBug("codegen/llvm", "a reduction down the rows stands between Init and Finish on the CPU")
+        emit_block(self.b, statement, self._context(), self.columns)
+
+    def _init(self, statement: t.Init) -> None:
+        b, state = self.b, self.columns[statement.target.name]
+        b.store(b.constant(I64, 0), state.count)
+        lanes = Type(elements.memory_element(state.dtype), b.level.float_lanes)
+        start = b.constant(lanes, sums.identity(state.kind, state.dtype))
+        b.loop(0, state.pitch, lanes.lanes, lambda j, _: b.store(start, b.offset(state.values, j, lanes.element)))
+
+    def _finish(self, statement: t.Finish) -> None:
+        b, state = self.b, self.columns[statement.target.name]
+        if state.kind in sums.ORDERED:
+            finish = sums.finish_function(b.module, state.kind, state.dtype)
+            b.call_void(finish, state.levels, state.pitch, b.load(I64, state.count), state.values, state.pitch)
+        source = View(state.values, statement.target.dtype, zero(b), b.constant(I64, 1))
+        cols = evaluate(b, statement.cols, self.scope)
+        copy(b, source, self.views[statement.target.name], b.constant(I64, 1), cols, as_index(1), statement.cols)
+
+    def _accumulate(self, statement: t.Accumulate) -> None:
+        b = self.b
+        target, slots = self.views[statement.target.name], self.layout.products[statement.target.name]
+        m, n, depth = (evaluate(b, i, self.scope) for i in (statement.m, statement.n, statement.k))
+        zeroes = t.Block(statement.m, statement.n, (), (t.Write(t.Constant(0, statement.target.dtype), statement.target),))
+        emit_block(b, zeroes, self._context(), {})
+        step = statement.step.constant
+        if step is None:
+            raise CompilerBug("codegen/llvm", "a matrix product of the CPU has a constant step along k")
+        packed = [self._packed(slot, statement.target.dtype) for slot in (slots.a, slots.b)]
+
+        def turn(k: Value, _: list[Value]) -> None:
+            outside = dict(self.scope)
+            self.scope[statement.var] = k
+            for load in statement.loads:
+                self._load(load)
+            left, right = self.views[statement.a.name], self.views[statement.b.name]
+            left = left.turned() if statement.a_transposed else left
+            right = right.turned() if statement.b_transposed else right
+            live = b.intrinsic("llvm.smin", b.constant(I64, step), depth - k)
+            emit_step(b, Step(left, right, packed[0], packed[1], target, m, n, live))
+            self.scope = outside
+
+        b.loop(0, depth, step, turn, hint="product")
+
+
+def dense(shape: Sequence[Index]) -> tuple[Index, ...]:
+    """Row-major strides in elements."""
+    strides: list[Index] = []
+    step = as_index(1)
+    for extent in reversed(shape):
+        strides.append(step)
+        step = step * extent
+    return tuple(reversed(strides))
+
+
+def _all(kernel: t.TileKernel) -> list[t.Statement]:
+    return list(statements((*kernel.once, *kernel.body)))
+
+
+def _named(statement: t.Statement) -> list[t.Buffer]:
+    """Buffers that a statement writes, Init's included."""
+    return [*written(statement), *([statement.target] if isinstance(statement, t.Init) else [])]
+
+
+_WRITERS: dict[type, Callable[[_Kernel, Any], None]] = {
+    t.Let: _Kernel._let, t.For: _Kernel._for, t.If: _Kernel._if, t.Load: _Kernel._load, t.Store: _Kernel._store, t.Fill: _Kernel._fill,
+    t.Block: _Kernel._block, t.Init: _Kernel._init, t.Finish: _Kernel._finish, t.Accumulate: _Kernel._accumulate,
+}

@@ -1,0 +1,223 @@
+"""The lanes of a Block: operands read, operations written and results stored for one vector of columns.
+
+Work is done as rarely as it can be: operations whose operands are the same for all lanes are written once before the loops, those
+that depend on the row only once per row, the rest per vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pypto_dsl.codegen.llvm import elements, intrinsics
+from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
+from pypto_dsl.codegen.llvm.indexing import Scope, View, address, evaluate, zero
+from pypto_dsl.codegen.llvm.intrinsics import Use
+from pypto_dsl.compiler import dtypes
+from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.compiler.tile_ir import nodes as t
+
+UNIFORM, ROW, LANE = 0, 1, 2  # what a value depends on
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a Block is written in: Index variables, run-time scalars, views of buffers."""
+
+    scope: Scope
+    scalars: Mapping[str, Value]  # addresses of the run-time scalars
+    scalar_dtypes: Mapping[str, DType]
+    views: Mapping[str, View]
+    turned: bool = False  # lanes run over the Block's rows
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a vector of lanes is: the row, the first column, and the mask of live lanes (None: all)."""
+
+    row: Value
+    column: Value
+    mask: Value | None
+
+
+class Lanes:
+    """Writes one Block's operations at every level."""
+
+    def __init__(self, b: Builder, block: t.Block, context: Context) -> None:
+        self.b, self.block, self.context = b, block, context
+        self.width = b.level.float_lanes
+        self.levels: dict[str, int] = {}
+        self.dtypes: dict[str, DType] = {}
+        for op in block.ops:
+            self.levels[op.result] = max((self.level(o) for o in op.operands), default=UNIFORM)
+            self.dtypes[op.result] = op.dtype
+        self.known: dict[t.Operand, Value] = {}  # values of the levels already written
+
+    # -- what operands are ---------------------------------------------------------------------------------------------
+
+    def level(self, operand: t.Operand) -> int:
+        if isinstance(operand, str):
+            return self.levels[operand]
+        if isinstance(operand, t.LaneIndex):
+            along = operand.axis == (0 if self.context.turned else 1)
+            return LANE if along else ROW
+        if isinstance(operand, t.ReadBuffer):
+            fixed = {"scalar": UNIFORM, "col": LANE if self.context.turned else ROW, "row": ROW if self.context.turned else LANE}
+            return fixed.get(operand.how, LANE)
+        return UNIFORM
+
+    def dtype(self, operand: t.Operand) -> DType:
+        if isinstance(operand, str):
+            return self.dtypes[operand]
+        return operand.buffer.dtype if isinstance(operand, t.ReadBuffer) else operand.dtype
+
+    def heavy(self) -> bool:
+        """Whether a vector costs tens of instructions, so that unrolling gains nothing."""
+        return any(op.name in intrinsics.HEAVY and self.levels[op.result] == LANE for op in self.block.ops)
+
+    # -- levels above the lanes ------------------------------------------------------------------------------------------
+
+    def before_loops(self) -> None:
+        """Write what is the same for all lanes."""
+        self._write_level(UNIFORM, Position(zero(self.b), zero(self.b), None))
+
+    def before_row(self, row: Value) -> None:
+        """Write what depends on the row only."""
+        for operand in [o for o in self.known if self.level(o) == ROW]:
+            del self.known[operand]
+        self._write_level(ROW, Position(row, zero(self.b), None))
+
+    def _write_level(self, level: int, position: Position) -> None:
+        for operand in self._operands():
+            if not isinstance(operand, str) and self.level(operand) == level:
+                self.known[operand] = self._leaf(operand, position)
+        for op in self.block.ops:
+            if self.levels[op.result] == level:
+                self.known[op.result] = self._operation(op, self.known)
+
+    def _operands(self) -> list[t.Operand]:
+        found: dict[t.Operand, None] = {}
+        for op in self.block.ops:
+            found.update(dict.fromkeys(op.operands))
+        found.update(dict.fromkeys(w.value for w in self.block.writes))
+        found.update(dict.fromkeys(r.value for r in self.block.reduces))
+        return list(found)
+
+    # -- one vector --------------------------------------------------------------------------------------------------------
+
+    def at(self, position: Position) -> Mapping[t.Operand, Value]:
+        """Every operand and operation at one vector of lanes."""
+        values = dict(self.known)
+        for operand in self._operands():
+            if operand not in values and not isinstance(operand, str):
+                values[operand] = self._leaf(operand, position)
+        for op in self.block.ops:
+            if op.result not in values:
+                values[op.result] = self._operation(op, values)
+        return values
+
+    def write(self, values: Mapping[t.Operand, Value], position: Position) -> None:
+        """Store the Block's outputs."""
+        for output in self.block.writes:
+            view = self._view(output.buffer)
+            stored = elements.to_memory(self.b, values[output.value], output.buffer.dtype)
+            store_vector(self.b, stored, view, position)
+
+    def _view(self, buffer: t.Buffer) -> View:
+        view = self.context.views.get(buffer.name)
+        if view is None:
+            raise CompilerBug("codegen/llvm", f"the buffer `{buffer.name}` is used before anything fills it")
+        return view.turned() if self.context.turned else view
+
+    def _operation(self, op: t.BlockOp, values: Mapping[t.Operand, Value]) -> Value:
+        if op.source:
+            self.b.comment(f"{op.source}: {op.name}")
+        uniform = tuple(self.b.extract(values[o], 0) if op.name == "pow" and self.level(o) == UNIFORM else None for o in op.operands)
+        literals = tuple(o.value if isinstance(o, t.Constant) else None for o in op.operands)
+        use = Use(tuple(values[o] for o in op.operands), tuple(self.dtype(o) for o in op.operands), op.dtype, dict(op.attributes), uniform,
+                  literals, op.span)
+        return intrinsics.write(self.b, op.name, use)
+
+    def _leaf(self, operand: t.Operand, position: Position) -> Value:
+        b, width = self.b, self.width
+        if isinstance(operand, t.Constant):
+            return elements.constant(b, operand.value, operand.dtype, width)
+        if isinstance(operand, t.ScalarRead):
+            return b.splat(self._scalar(operand), width)
+        if isinstance(operand, t.IndexValue):
+            number = evaluate(b, operand.value, self.context.scope)
+            return b.splat(elements.cast(b, number, dtypes.I64, operand.dtype, "CAST_NONE", False, None), width)
+        if isinstance(operand, t.LaneIndex):
+            return self._lane_index(operand, position)
+        assert isinstance(operand, t.ReadBuffer)
+        return self._read(operand, position)
+
+    def _scalar(self, operand: t.ScalarRead) -> Value:
+        source = self.context.scalar_dtypes[operand.name]
+        loaded = self.b.load(Type(elements.memory_element(source)), self.context.scalars[operand.name])
+        value = elements.from_memory(self.b, loaded, source)
+        return elements.cast(self.b, value, source, operand.dtype, "CAST_NONE", False, None)
+
+    def _lane_index(self, operand: t.LaneIndex, position: Position) -> Value:
+        b = self.b
+        base = evaluate(b, operand.base, self.context.scope)
+        along = self.level(operand) == LANE
+        first = elements.cast(b, base + (position.column if along else position.row), dtypes.I64, operand.dtype, "CAST_NONE", False, None)
+        splat = b.splat(first, self.width)
+        if not along:
+            return splat
+        lanes = b.lane_numbers("i32", self.width)
+        return splat + elements.cast(b, lanes, dtypes.I32, operand.dtype, "CAST_NONE", False, None)
+
+    def _read(self, operand: t.ReadBuffer, position: Position) -> Value:
+        b = self.b
+        view = self._view(operand.buffer)
+        how = operand.how
+        if self.context.turned and how in ("row", "col"):
+            how = "col" if how == "row" else "row"
+        row = position.row if how in ("full", "col") else zero(b)
+        column = position.column if how in ("full", "row") else zero(b)
+        if self.level(operand) != LANE:
+            loaded = b.load(Type(view.element), address(b, view, row, column))
+            return b.splat(elements.from_memory(b, loaded, view.dtype), self.width)
+        loaded = load_vector(b, view, Position(row, column, position.mask), self.width)
+        return elements.from_memory(b, loaded, view.dtype)
+
+
+def load_vector(b: Builder, view: View, position: Position, width: int) -> Value:
+    """``width`` elements of a row from ``position`` on; dead lanes hold 1, which no function finds special."""
+    type = Type(view.element, width)
+    pointer = address(b, view, position.row, position.column)
+    if view.column_stride.name == "0":
+        return b.splat(b.load(Type(view.element), pointer), width)
+    one = b.constant(type, 1)
+    if view.column_stride.name == "1":
+        return b.load(type, pointer) if position.mask is None else b.masked_load(type, pointer, position.mask, one)
+    pointers = _strided(b, view, pointer, width)
+    mask = position.mask or b.constant(Type("i1", width), 1)
+    name = f"llvm.masked.gather.{type.mangled}.{pointers.type.mangled}"
+    return b.call(type, name, pointers, b.constant(Type("i32"), type.bytes), mask, one)
+
+
+def store_vector(b: Builder, value: Value, view: View, position: Position, suffix: str = "") -> None:
+    """Store the live lanes of ``value`` along a row."""
+    pointer = address(b, view, position.row, position.column)
+    if view.column_stride.name == "1":
+        if position.mask is None:
+            b.store(value, pointer, suffix=suffix)
+        else:
+            b.masked_store(value, pointer, position.mask)
+        return
+    pointers = _strided(b, view, pointer, value.type.lanes)
+    mask = position.mask or b.constant(Type("i1", value.type.lanes), 1)
+    name = f"llvm.masked.scatter.{value.type.mangled}.{pointers.type.mangled}"
+    b.call_void(name, value, pointers, b.constant(Type("i32"), value.type.bytes), mask)
+
+
+def _strided(b: Builder, view: View, pointer: Value, width: int) -> Value:
+    distances = b.lane_numbers("i64", width) * b.splat(view.column_stride, width)
+    type = Type("ptr", width)
+    return b.emit(type, f"getelementptr {view.element}, ptr {pointer}, {distances.typed}")
+
+

@@ -1,0 +1,1 @@
+"""The CPU's vector math library in LLVM IR: one function per operation, parameterised by the feature level's width."""

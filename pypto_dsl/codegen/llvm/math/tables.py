@@ -1,0 +1,124 @@
+"""Vector primitives that the math functions share: range clamps, rounding by magic number, scaling by 2^n, table look-up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from pypto_dsl.codegen.llvm.builder import Builder, Operand, Type, Value
+
+ROUNDING = 12582912.0  # 1.5 * 2^23: adding it leaves an f32's nearest integer (|x| < 2^22) in the low mantissa bits
+ROUNDING_BITS = 0x4B400000
+NAN = float("nan")
+INFINITY = float("inf")
+
+
+@cache
+def coefficients() -> dict[str, Any]:
+    """Fitted polynomials and tables by name; ``tools/fit_cpu_math.py`` derives and writes them."""
+    data: dict[str, Any] = json.loads(files("pypto_dsl.codegen.llvm.math").joinpath("coefficients.json").read_text("utf-8"))
+    return data
+
+
+def polynomial(name: str) -> list[float]:
+    result: list[float] = coefficients()[name]
+    return result
+
+
+def constant(name: str) -> float:
+    result: float = coefficients()[name]
+    return result
+
+
+def constant_pair(name: str) -> tuple[float, float]:
+    """A constant as the sum of two f32 numbers."""
+    high, low = polynomial(name)
+    return high, low
+
+
+def clamp(b: Builder, x: Value, low: float, high: float) -> Value:
+    """``x`` limited to [low, high]; a NaN stays (the comparisons are ordered and false for it)."""
+    above = b.select(b.compare("ogt", x, high), high, x)
+    return b.select(b.compare("olt", above, low), low, above)
+
+
+def magnitude(b: Builder, x: Value) -> Value:
+    return b.intrinsic("llvm.fabs", x)
+
+
+def copysign(b: Builder, x: Operand, sign: Value) -> Value:
+    return b.intrinsic("llvm.copysign", b.value(sign.type, x), sign)
+
+
+def nearest(b: Builder, shifted: Value) -> Value:
+    """The integer n (as a float) of ``shifted = value + ROUNDING``."""
+    return shifted - ROUNDING
+
+
+def scale(b: Builder, x: Value, shifted: Value, number: Value) -> Value:
+    """``x * 2^n`` rounded once, for |n| <= 252, where ``shifted = n + ROUNDING`` and ``number = n``.
+
+    Without an instruction for it: two exact powers whose product is 2^n; only the last product can round, because ``x``
+    lies in [2^-60, 2^60] at every caller.
+    """
+    if b.level.scales_by_exponent:
+        return _scalef(b, x, number)
+    n = b.bits(shifted) - ROUNDING_BITS
+    first = n >> 1
+    return x * power_of_two(b, first) * power_of_two(b, n - first)
+
+
+def _scalef(b: Builder, x: Value, n: Value) -> Value:
+    name = "llvm.x86.avx512.mask.scalef.ps.512"
+    zero, keep = b.constant(x.type, 0.0), b.constant(Type("i16"), -1)
+    return b.call(x.type, name, x, n, zero, keep, b.constant(Type("i32"), 4))
+
+
+def power_of_two(b: Builder, n: Value) -> Value:
+    """``2^n`` for integer n in [-126, 127]."""
+    return b.from_bits((n + 127) << 23, "float")
+
+
+def power_from_shifted(b: Builder, shifted: Value) -> Value:
+    """``2^n`` from ``shifted = n + ROUNDING``, n in [-126, 127]: the magic number's own bits leave at the top."""
+    return b.from_bits((b.bits(shifted) << 23) + 0x3F800000, "float")
+
+
+def look_up(b: Builder, name: str, numbers: Sequence[float], index: Value) -> Value:
+    """``numbers[index & (len - 1)]`` per lane; ``numbers`` has 16 or 32 entries."""
+    count = len(numbers)
+    if b.level.permutes_tables and count == 16:
+        return b.call(index.type.of("float"), "llvm.x86.avx512.permvar.sf.512", b.vector("float", numbers), index)
+    if b.level.permutes_tables and count == 32:
+        low, high = b.vector("float", numbers[:16]), b.vector("float", numbers[16:])
+        return b.call(low.type, "llvm.x86.avx512.vpermi2var.ps.512", low, index, high)
+    table = b.module.table(name, "float", numbers)
+    wrapped = index & (count - 1)
+    type = index.type.of("float")
+    result = b.named(type, "poison")
+    for lane in range(type.lanes):
+        entry = b.offset(b.named(Type("ptr"), table), b.emit(Type("i64"), f"zext i32 {b.extract(wrapped, lane)} to i64"), "float")
+        result = b.insert(result, b.load(Type("float"), entry), lane)
+    return result
+
+
+def two_sum_ordered(b: Builder, large: Value, small: Value) -> tuple[Value, Value]:
+    """Sum and its rounding error, exact when |large| >= |small| or large is 0 (Dekker)."""
+    total = large + small
+    return total, small - (total - large)
+
+
+def two_sum(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
+    """Sum and its rounding error for operands of any order (Knuth)."""
+    total = x + y
+    back = total - x
+    return total, (x - (total - back)) + (y - back)
+
+
+def two_product(b: Builder, x: Operand, y: Value) -> tuple[Value, Value]:
+    """Product and its rounding error (exact unless it underflows)."""
+    product = b.value(y.type, x) * y
+    return product, b.fma(x, y, -product)

@@ -1,0 +1,149 @@
+"""The defined order of reductions: partials, the halving tree, and pairwise merging of block results.
+
+Along a row element i goes to partial i mod 64, in blocks of 4096 elements; the 64 partials are halved (i with i + 32, then
+i + 16, ...). Down the rows, blocks of 256 rows are added in order. Block results are merged pairwise: equal-sized neighbours first,
+as a binary counter carries. The order depends on the extent only, so every width, thread count and tile gives the same bits.
+"""
+
+from __future__ import annotations
+
+from pypto_dsl.codegen.llvm import elements
+from pypto_dsl.codegen.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from pypto_dsl.codegen.llvm.intrinsics import extreme
+from pypto_dsl.compiler import dtypes
+from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.tile_ir.nodes import ReduceKind
+
+PARTIALS = 64
+ROW_BLOCK = 4096
+COLUMN_BLOCK = 256
+LEVELS = 48  # of the binary counter: more blocks than memory can hold
+ORDERED = frozenset({"sum", "prod"})
+
+
+def identity(kind: ReduceKind, dtype: DType) -> float | int:
+    """What a reduction of nothing gives (max and min of nothing are refused before)."""
+    if kind in ("sum", "any"):
+        return 0
+    if kind in ("prod", "all"):
+        return 1
+    low, high = (float("-inf"), float("inf")) if dtype.is_float else dtype.range
+    return low if kind == "max" else high
+
+
+def combine(b: Builder, kind: ReduceKind, dtype: DType, x: Value, y: Value) -> Value:
+    """One step of a reduction; ``x`` stands before ``y``."""
+    if kind == "sum":
+        return x + y
+    if kind == "prod":
+        return x * y
+    if kind in ("any", "all"):
+        return x | y if kind == "any" else x & y
+    return extreme(b, x, y, dtype, kind == "max")
+
+
+def tree(b: Builder, kind: ReduceKind, dtype: DType, partials: list[Value]) -> Value:
+    """64 partials in consecutive vectors, halved to one scalar."""
+    while len(partials) > 1:
+        half = len(partials) // 2
+        partials = [combine(b, kind, dtype, x, y) for x, y in zip(partials[:half], partials[half:], strict=True)]
+    value = partials[0]
+    lanes = value.type.lanes
+    while lanes > 1:
+        lanes //= 2
+        order = ", ".join(f"i32 {i}" for i in range(lanes))
+        upper = ", ".join(f"i32 {lanes + i}" for i in range(lanes))
+        type = Type(value.type.element, lanes)
+        low, high = (b.emit(type, f"shufflevector {value.typed}, {value.type} poison, <{lanes} x i32> <{o}>") for o in (order, upper))
+        value = combine(b, kind, dtype, low, high)
+    return b.extract(value, 0)
+
+
+def reduced_dtype(kind: ReduceKind, dtype: DType) -> DType:
+    """The dtype that a reduction's state has."""
+    return dtypes.BOOL if kind in ("any", "all") else dtype
+
+
+# ---- pairwise merging: a binary counter of finished blocks ----------------------------------------------------------------
+
+
+def push_function(module: Module, kind: ReduceKind, dtype: DType) -> str:
+    """``void push(ptr levels, i64 pitch, i64 count, ptr values, i64 columns)``: merge one more block's results.
+
+    ``levels`` holds one row of ``pitch`` elements per level; ``columns`` is a multiple of the vector width.
+    """
+    name = f"{kind}_{dtype.name}_push"
+
+    def write(module: Module) -> str:
+        b = Builder(module)
+        lanes = Type(elements.memory_element(dtype), b.level.float_lanes)
+        levels, pitch, count, values, columns = _arguments(b)
+
+        def merge(level: Value) -> None:
+            row = b.offset(levels, level * pitch, lanes.element)
+
+            def turn(j: Value, _: list[Value]) -> None:
+                earlier, later = (b.load(lanes, b.offset(p, j, lanes.element)) for p in (row, values))
+                b.store(combine(b, kind, dtype, earlier, later), b.offset(values, j, lanes.element))
+
+            b.loop(0, columns, lanes.lanes, turn)
+
+        before, head, body, done = b.block, b.label("carry"), b.label("merge"), b.label("settle")
+        b.jump(head)
+        b.place(head)
+        level, following = b.named(I64, b.fresh()), b.named(I64, b.fresh())
+        at = len(b.lines)
+        b.branch(b.compare("ne", count.lshr(level) & 1, 0), body, done)
+        b.place(body)
+        merge(level)
+        b.raw(f"{following} = add i64 {level}, 1")
+        b.lines[at:at] = [f"  {level} = phi i64 [ 0, %{before} ], [ {following}, %{b.block} ]"]
+        b.jump(head)
+        b.place(done)
+        row = b.offset(levels, level * pitch, lanes.element)
+        b.loop(0, columns, lanes.lanes,
+               lambda j, _: b.store(b.load(lanes, b.offset(values, j, lanes.element)), b.offset(row, j, lanes.element)))
+        return b.finish(f"internal void @{name}({_PARAMETERS}) noinline")
+
+    return module.define(name, write)
+
+
+_PARAMETERS = "ptr %levels, i64 %pitch, i64 %count, ptr %values, i64 %columns"
+
+
+def _arguments(b: Builder) -> tuple[Value, Value, Value, Value, Value]:
+    return (b.named(PTR, "%levels"), b.named(I64, "%pitch"), b.named(I64, "%count"), b.named(PTR, "%values"), b.named(I64, "%columns"))
+
+
+def finish_function(module: Module, kind: ReduceKind, dtype: DType) -> str:
+    """``void finish(ptr levels, i64 pitch, i64 count, ptr values, i64 columns)``: values = everything merged."""
+    name = f"{kind}_{dtype.name}_finish"
+
+    def write(module: Module) -> str:
+        b = Builder(module)
+        lanes = Type(elements.memory_element(dtype), b.level.float_lanes)
+        levels, pitch, count, values, columns = _arguments(b)
+        start = elements.constant(b, identity(kind, dtype), dtype, lanes.lanes)
+        first = b.alloca("i64", 8)
+        b.store(b.constant(I64, 1), first)
+        b.loop(0, columns, lanes.lanes, lambda j, _: b.store(start, b.offset(values, j, lanes.element)))
+
+        def level(number: Value, _: list[Value]) -> None:
+            def merge() -> None:
+                row = b.offset(levels, number * pitch, lanes.element)
+                fresh = b.compare("ne", b.load(I64, first), 0)
+
+                def turn(j: Value, _: list[Value]) -> None:
+                    earlier, later = (b.load(lanes, b.offset(p, j, lanes.element)) for p in (row, values))
+                    merged = combine(b, kind, dtype, earlier, later)
+                    b.store(b.select(b.splat(fresh, lanes.lanes), earlier, merged), b.offset(values, j, lanes.element))
+
+                b.loop(0, columns, lanes.lanes, turn)
+                b.store(b.constant(I64, 0), first)
+
+            b.when(b.compare("ne", count.lshr(number) & 1, 0), merge)
+
+        b.loop(0, LEVELS, 1, level, at_least_once=True)
+        return b.finish(f"internal void @{name}({_PARAMETERS}) noinline")
+
+    return module.define(name, write)

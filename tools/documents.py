@@ -1,0 +1,110 @@
+"""Writes the generated pages of docs/: errors.md from the catalogue, operations.md from the op table.
+
+`python tools/documents.py` writes them; a test compares them with what it would write.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pypto_dsl.compiler import catalogue, targets
+from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
+from pypto_dsl.compiler.ops.definition import signature_text
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+NOTICE = "<!-- Written by tools/documents.py. Do not edit. -->"
+FAMILIES = {
+    "elementwise": "Element by element",
+    "compare": "Comparisons",
+    "reduce": "Reductions",
+    "row": "Along the last axis",
+    "matmul": "Matrix products",
+    "cast": "Conversions",
+    "layout": "Shape and place",
+    "generator": "Tensors from nothing",
+    "scalar": "Single elements",
+}
+
+
+def errors() -> str:
+    """docs/errors.md."""
+    lines = [NOTICE, "# Errors", "",
+             "Every error has a code. `ptc explain CODE` prints its page. In the examples below, a body stands for a kernel over two",
+             "8 x 8 FP32 tensors, `x` and `out`, that is called once; every one of them is run by the tests and raises the code that it",
+             "stands under, and every mended one runs.", ""]
+    for family in catalogue.families():
+        lines += [f"- [{family.prefix}xx: {family.title}](#{_anchor(f'{family.prefix}xx: {family.title}')})"]
+    for family in catalogue.families():
+        lines += ["", f"## {family.prefix}xx: {family.title}"]
+        for entry in family.entries:
+            lines += ["", f"### {entry.code}: {entry.title}", "", *_paragraphs(entry.cause)]
+            if entry.wrong:
+                lines += ["", "```python", entry.wrong.strip("\n"), "```"]
+            lines += ["", *_paragraphs(entry.fix)]
+            if entry.right:
+                lines += ["", "```python", entry.right.strip("\n"), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def operations() -> str:
+    """docs/operations.md."""
+    lines = [NOTICE, "# Operations", "",
+             "One entry per operation, from the op table. *Native on* lists targets that have the operation, with the dtypes of its operands",
+             "there; elsewhere it is built from simpler operations, or refused with [PT502](errors.md#pt502-an-operation-on-a-dtype-that-the-target-does-not-have).",
+             "A bound is the largest error against the exact result, in units of the last place of the dtype. Promotion of mixed dtypes is",
+             "described in [promotion.md](promotion.md).", ""]
+    by_family: dict[str, list[OpDefinition]] = {}
+    for definition in REGISTRY.values():
+        by_family.setdefault(definition.family, []).append(definition)
+    ordered = [*FAMILIES, *sorted(set(by_family) - set(FAMILIES))]
+    for family in (f for f in ordered if f in by_family):
+        lines += ["", f"## {FAMILIES.get(family, family)}"]
+        for definition in sorted(by_family[family], key=lambda d: d.name):
+            lines += ["", *_operation(definition)]
+    return "\n".join(lines) + "\n"
+
+
+def _operation(definition: OpDefinition) -> Iterator[str]:
+    yield f"### `{signature_text(definition)}`"
+    yield ""
+    yield from definition.doc.split("\n")
+    facts = [f"{dtype}: {bound:g} ulp" for dtype, bound in definition.bounds.items()]
+    if facts:
+        yield ""
+        yield f"Bound: {', '.join(facts)}."
+    native = [f"`{name}` ({', '.join(sorted(dtypes))})" for name in targets.names() if (dtypes := targets.load(name).ops.get(definition.name))
+              and len(dtypes) <= 16]
+    wide = [f"`{name}` (every pair of its dtypes)" for name in targets.names() if len(targets.load(name).ops.get(definition.name, ())) > 16]
+    if native or wide:
+        yield ""
+        yield f"Native on {'; '.join([*native, *wide])}."
+    if not definition.is_primitive:
+        yield ""
+        yield "Built from simpler operations where a target does not have it."
+
+
+def _anchor(title: str) -> str:
+    return "".join(c if c.isalnum() or c == "-" else "-" if c == " " else "" for c in title.lower())
+
+
+def _paragraphs(text: str) -> list[str]:
+    return text.strip().split("\n")
+
+
+def documents() -> dict[Path, str]:
+    """Every generated page: path and text."""
+    return {DOCS / "errors.md": errors(), DOCS / "operations.md": operations()}
+
+
+def main() -> int:
+    """Write the pages; says which ones changed."""
+    for path, text in documents().items():
+        changed = not path.exists() or path.read_text(encoding="utf-8") != text
+        path.write_text(text, encoding="utf-8", newline="\n")
+        print(f"{path.relative_to(DOCS.parent)}: {'written' if changed else 'unchanged'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""Derives the constants of the CPU math library: ``python tools/fit_cpu_math.py`` rewrites ``coefficients.json``.
+
+Method: weighted minimax on mpmath samples by Lawson's iteration; coefficients are rounded to float32 one at a time from the
+lowest degree, and the rest is refitted after each rounding, so that later coefficients absorb the rounding of earlier ones.
+Each line printed is one fit with log2 of its largest weighted error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import mpmath as mp
+import numpy as np
+
+mp.mp.dps = 50
+TARGET = Path(__file__).resolve().parent.parent / "pypto_dsl/codegen/llvm/math/coefficients.json"
+Function = Callable[[mp.mpf], mp.mpf]
+LN2 = mp.log(2)
+
+
+def f32(x: mp.mpf) -> mp.mpf:
+    """``x`` rounded to float32 (through double; the double rounding is harmless here: fits absorb it)."""
+    return mp.mpf(float(np.float32(float(x))))
+
+
+def split(x: mp.mpf, parts: int, bits: int = 24) -> list[float]:
+    """``x`` as a sum of float32 numbers; every part but the last has ``bits`` significant bits."""
+    result = []
+    for part in range(parts):
+        if part == parts - 1:
+            piece = f32(x)
+        else:
+            exponent = mp.floor(mp.log(abs(x), 2))
+            step = mp.mpf(2) ** (exponent - bits + 1)
+            piece = mp.nint(x / step) * step
+        result.append(float(piece))
+        x -= piece
+    return result
+
+
+def minimax(values: np.ndarray, weights: np.ndarray, xs: np.ndarray, powers: Sequence[int]) -> np.ndarray:
+    """Lawson: iteratively reweighted least squares converging to the weighted minimax fit on the grid."""
+    largest = max(abs(xs))
+    basis = np.stack([(xs / largest) ** p for p in powers], 1)
+    lawson = np.ones(len(xs))
+    best, chosen = np.inf, np.zeros(len(powers))
+    for _ in range(80):
+        q = np.sqrt(lawson) * weights
+        c = np.linalg.lstsq(basis * q[:, None], values * q, rcond=None)[0]
+        e = np.abs(weights * (basis @ c - values))
+        if e.max() < best:
+            best, chosen = e.max(), c.copy()
+        lawson = lawson * (e / e.max() + 1e-6)
+        lawson /= lawson.max()
+    return chosen / np.array([largest**p for p in powers])
+
+
+def fit(name: str, f: Function, weight: Function, powers: Sequence[int], low: float | str, high: float | str,
+        fixed: dict[int, mp.mpf] | None = None) -> list[float]:
+    """float32 coefficients of ``sum c_p x^p`` close to ``f`` on [low, high]; ``fixed`` coefficients are kept."""
+    count, a, b = 400, mp.mpf(low), mp.mpf(high)
+    samples = [(a + b) / 2 - (b - a) / 2 * mp.cos(mp.pi * i / count) for i in range(count + 1)]
+    exact, weights = [f(x) for x in samples], [weight(x) for x in samples]
+    xs, ws = np.array([float(x) for x in samples]), np.array([float(w) for w in weights])
+    found: dict[int, mp.mpf] = dict(fixed or {})
+    todo = [p for p in powers if p not in found]
+    while todo:
+        rest = np.array([float(y - sum(c * x**p for p, c in found.items())) for y, x in zip(exact, samples, strict=True)])
+        found[todo[0]] = f32(mp.mpf(minimax(rest, ws, xs, todo)[0]))
+        todo.pop(0)
+    error = max(abs(w * (sum(c * x**p for p, c in found.items()) - y)) for w, y, x in zip(weights, exact, samples, strict=True))
+    print(f"{name:14s} degree {max(powers)}: {float(mp.log(error, 2)):.2f}")
+    return [float(found[p]) for p in powers]
+
+
+def without_pole(f: Function, at_zero: mp.mpf) -> Function:
+    return lambda x: at_zero if abs(x) < mp.mpf(10) ** -20 else f(x)
+
+
+def log_table() -> dict[str, list[float] | int | float]:
+    """32 intervals of the significand around 1: c with m*c - 1 exact in float32, and -log2(c) in two parts."""
+    offset, shift = 0x3F350000, 18
+    table: dict[str, list[float]] = {"c": [], "hi": [], "lo": []}
+    radius = 0.0
+    for i in range(32):
+        first, last = offset + (i << shift), offset + ((i + 1) << shift) - 1
+        a, b = (float(np.array([v], np.uint32).view(np.float32)[0]) for v in (first, last))
+        c = mp.mpf(round(float(2 / (mp.mpf(a) + mp.mpf(b))) * 32)) / 32
+        if abs(a - 1) < 0.04 and abs(b - 1) < 0.04:
+            c = mp.mpf(1)  # no cancellation between table and remainder beside x = 1
+        for q in range(first, last, 977):
+            m = float(np.array([q], np.uint32).view(np.float32)[0])
+            assert float(np.float32(m * float(c) - 1)) == m * float(c) - 1, (i, m)
+        value = -mp.log(c, 2)
+        high = mp.nint(value * 2**15) / 2**15
+        table["c"].append(float(c))
+        table["hi"].append(float(high))
+        table["lo"].append(float(f32(value - high)))
+        radius = max(radius, abs(a * float(c) - 1), abs(b * float(c) - 1))
+    return {"offset": offset, "radius": radius, **table}
+
+
+def main() -> None:
+    out: dict[str, object] = {}
+    half = LN2 / 2 * mp.mpf("1.002")
+    one = mp.mpf(1)
+    expm1_rest = without_pole(lambda r: (mp.expm1(r) - r) / r**2, one / 2)
+    out["expm1_rest"] = fit("expm1_rest", expm1_rest, lambda r: abs(r) + mp.mpf("1e-3"), range(6), -half, half)
+    out["exp"] = fit("exp", mp.exp, lambda r: mp.exp(-r), range(7), -half, half, {0: one, 1: one})
+    exp2_rest = without_pole(lambda f: mp.expm1(f * LN2) / f, LN2)
+    out["exp2m1"] = fit("exp2m1", exp2_rest, lambda f: one / 2 + abs(f), range(6), "-0.501", "0.501")
+    rest = without_pole(lambda f: (mp.expm1(f * LN2) / f - LN2) / f, LN2**2 / 2)
+    out["exp2_rest"] = fit("exp2_rest", rest, lambda f: f**2 + mp.mpf("1e-3"), range(5), "-0.501", "0.501")
+    out["ln2"] = split(LN2, 2, 12)
+    out["ln2_full"] = split(LN2, 2)
+    out["log2e"] = split(1 / LN2, 2)
+    out["log10_2"] = split(mp.log10(2), 2)
+    out["log"] = table = log_table()
+    radius = mp.mpf(table["radius"]) * mp.mpf("1.01")  # type: ignore[arg-type]
+    log_rest = without_pole(lambda r: (mp.log1p(r) - r) / r**2, -one / 2)
+    out["log_rest"] = fit("log_rest", log_rest, lambda r: abs(r) + mp.mpf("1e-4"), range(5), -radius, radius)
+    # log2(1 + r) = r*log2e + r^2*(c + r*P(r)); c = -log2e/2 in two parts, so that P's error is of order r^3
+    out["log2_square"] = square = split(-1 / LN2 / 2, 2)
+    cube = without_pole(lambda r: (mp.log1p(r) / LN2 - r / LN2 + r**2 / LN2 / 2) / r**3, 1 / LN2 / 3)
+    out["log2_cube"] = fit("log2_cube", cube, lambda r: r**2 + mp.mpf("1e-5"), range(5), -radius, radius)
+    assert abs(mp.mpf(square[0]) + mp.mpf(square[1]) + 1 / LN2 / 2) < mp.mpf(2) ** -48
+    # erf: x + x*P(x^2) below the cut, 1 - exp(-(a + a*P(a))) above
+    cut = mp.mpf("0.927734375")
+    small = without_pole(lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) - 1, 2 / mp.sqrt(mp.pi) - 1)
+    out["erf_small"] = fit("erf_small", small, lambda s: one, range(6), 0, cut**2)
+    large = lambda a: -mp.log(mp.erfc(a)) / a - 1  # noqa: E731
+    out["erf_large"] = fit("erf_large", large, lambda a: mp.erfc(a) * a / mp.erf(a), range(7), cut, 4)
+    # gelu: Phi(-a) exp(a^2/2) (a + k) as a polynomial in t = (a - k)/(a + k); k balances the two ends
+    k = mp.mpf(5)
+    out["gelu_centre"] = float(k)
+    mills = lambda a: mp.erfc(a / mp.sqrt(2)) / 2 * mp.exp(a * a / 2) * (a + k)  # noqa: E731
+    of_t = lambda t: mills(k * (1 + t) / (1 - t))  # noqa: E731
+    top = (mp.mpf("14.5") - k) / (mp.mpf("14.5") + k)
+    out["gelu_mills"] = fit("gelu_mills", of_t, lambda t: 1 / of_t(t), range(11), -1, top)
+    out["gelu_linear"] = split(2 * mp.sqrt(2 / mp.pi), 2)
+    out["gelu_cubic"] = split(2 * mp.sqrt(2 / mp.pi) * mp.mpf("0.044715"), 2)
+    # sin and cos on [-pi/4, pi/4]
+    quarter = mp.pi / 4 * mp.mpf("1.01")
+    sine = without_pole(lambda s: (mp.sin(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, -one / 6)
+    out["sin_rest"] = fit("sin_rest", sine, lambda s: s + mp.mpf("1e-3"), range(4), 0, quarter**2)
+    cosine = without_pole(lambda s: (mp.cos(mp.sqrt(s)) - 1 + s / 2) / s**2, one / 24)
+    out["cos_rest"] = fit("cos_rest", cosine, lambda s: s**2 + mp.mpf("1e-3"), range(4), 0, quarter**2)
+    out["half_pi"] = split(mp.pi / 2, 4, 11)
+    # atan on [0, 1]: a + a^3 P(a^2)
+    arctangent = without_pole(lambda s: (mp.atan(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, -one / 3)
+    out["atan_rest"] = fit("atan_rest", arctangent, lambda s: s + mp.mpf("1e-2"), range(9), 0, 1)
+    out["half_pi_full"] = split(mp.pi / 2, 2)
+    # asin on [0, 1/2]: a + a^3 P(a^2)
+    arcsine = without_pole(lambda s: (mp.asin(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, one / 6)
+    out["asin_rest"] = fit("asin_rest", arcsine, lambda s: s + mp.mpf("1e-3"), range(6), 0, "0.2501")
+    TARGET.write_text(json.dumps(out, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
