@@ -1,0 +1,63 @@
+"""`ptc ops`: the operation table as a list, or one operation with its signature, documentation, dtypes and bounds."""
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import click
+
+from pypto_dsl.cli import terminal
+from pypto_dsl.compiler import targets
+from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
+from pypto_dsl.compiler.ops.definition import signature_text
+
+
+def describe(definition: OpDefinition) -> dict[str, Any]:
+    """One operation as plain data; ``targets`` maps a target to the dtypes on which it is native there."""
+    native = {name: sorted(targets.load(name).ops.get(definition.name, ())) for name in targets.names()}
+    return {"name": definition.name, "family": definition.family, "signature": signature_text(definition), "doc": definition.doc,
+            "primitive": definition.is_primitive, "bounds_ulp": dict(definition.bounds), "results": list(definition.results),
+            "targets": {name: dtypes for name, dtypes in native.items() if dtypes}}
+
+
+@click.command("ops")
+@click.argument("name", required=False)
+@click.option("--family", help="Only operations of this family.")
+@terminal.json_option
+def command(name: str | None, family: str | None, as_json: bool) -> None:
+    """List the operations, or show one with its signature and documentation.
+
+    An operation that a target does not have natively is built there from simpler ones, or refused with a code.
+    """
+    if name is not None:
+        _show(name, as_json)
+        return
+    families = sorted({d.family for d in REGISTRY.values()})
+    if family is not None and family not in families:
+        raise click.BadParameter(f"there is no family {family}; families are {', '.join(families)}", param_hint="--family")
+    chosen = [d for _, d in sorted(REGISTRY.items()) if family in (None, d.family)]
+    if as_json:
+        terminal.emit_json({"ok": True, "operations": [describe(d) for d in chosen]})
+        return
+    rows = [(d.name, d.family, d.doc.split("\n")[0].split(". ")[0].rstrip(".")) for d in chosen]
+    click.echo(terminal.table(rows, head=("operation", "family", "what it computes")))
+
+
+def _show(name: str, as_json: bool) -> None:
+    definition = REGISTRY.get(name)
+    if definition is None:
+        close = difflib.get_close_matches(name, REGISTRY, 1)
+        raise click.BadParameter(f"there is no operation {name}" + (f"; did you mean {close[0]}?" if close else ""), param_hint="NAME")
+    data = describe(definition)
+    if as_json:
+        terminal.emit_json({"ok": True, "operation": data})
+        return
+    click.echo(f"pypto.{data['signature']}\n")
+    click.echo(data["doc"])
+    if data["bounds_ulp"]:
+        click.echo("\nlargest error: " + ", ".join(f"{bound:g} ulp in {dtype}" for dtype, bound in data["bounds_ulp"].items()))
+    click.echo("a primitive: every target has it or refuses it" if definition.is_primitive
+               else "built from simpler operations where a target does not have it")
+    if data["targets"]:
+        click.echo("\nnative on")
+        click.echo(terminal.table([(f"  {target}", ", ".join(dtypes)) for target, dtypes in data["targets"].items()]))

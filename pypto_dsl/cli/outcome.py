@@ -1,0 +1,115 @@
+"""Exit codes, and how a failure becomes a message, a JSON record and, when it is our bug, a reproducer."""
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import click
+
+from pypto_dsl.cli import terminal
+from pypto_dsl.cli.versions import versions
+from pypto_dsl.compiler import catalogue
+from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
+from pypto_dsl.runtime.toolchain import cache_folder
+
+PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+class ExitCode(enum.IntEnum):
+    """What `ptc` exits with."""
+
+    OK = 0
+    KERNEL = 1
+    USAGE = 2
+    NUMERIC = 3
+    TOOLCHAIN = 4
+    BUG = 70
+
+
+def report(failure: Exception, ctx: click.Context) -> int:
+    """Print what went wrong, on stderr or with ``--json`` on stdout, and return the exit code."""
+    if isinstance(failure, KernelError):
+        entry = catalogue.find(failure.code)
+        code = ExitCode.KERNEL if entry is None else ExitCode(entry.exit)
+        return _tell(ctx, code, [failure.diagnostic])
+    if not isinstance(failure, CompilerBug) and not _is_ours(failure.__traceback__):
+        return _users_failure(failure, ctx)
+    return _bug(failure, ctx)
+
+
+def _tell(ctx: click.Context, code: ExitCode, diagnostics: Sequence[Diagnostic], **fields: Any) -> int:
+    if terminal.wants_json(ctx):
+        terminal.emit_json({"ok": False, "exit": int(code), "errors": [d.json() for d in diagnostics], **fields})
+        return int(code)
+    for diagnostic in diagnostics:
+        click.echo(terminal.paint(diagnostic.render()), err=True)
+        if catalogue.find(diagnostic.code) is not None:
+            click.echo(f"   = more: ptc explain {diagnostic.code}", err=True)
+    return int(code)
+
+
+def _is_ours(trace: TracebackType | None) -> bool:
+    """Whether the innermost frame that belongs to this package or to the user belongs to this package.
+
+    Frames of other libraries are whoever's called them: an exception inside NumPy is ours when we called it with nonsense.
+    """
+    for frame in reversed(traceback.extract_tb(trace)):
+        path = frame.filename
+        if path.startswith(PACKAGE):
+            return True
+        if "site-packages" not in path and not path.startswith((sys.base_prefix, "<frozen")):
+            return False
+    return True
+
+
+def _users_failure(failure: Exception, ctx: click.Context) -> int:
+    """An exception out of the user's own Python: their frames, without ours."""
+    kept = [f for f in traceback.extract_tb(failure.__traceback__) if not f.filename.startswith(PACKAGE) and "site-packages" not in f.filename
+            and not f.filename.startswith((sys.base_prefix, "<frozen"))]
+    message = f"{type(failure).__name__}: {failure}"
+    if terminal.wants_json(ctx):
+        where = {"file": kept[-1].filename, "line": kept[-1].lineno} if kept else None
+        terminal.emit_json({"ok": False, "exit": int(ExitCode.KERNEL), "errors": [], "exception": message, "where": where})
+        return int(ExitCode.KERNEL)
+    click.echo("".join(traceback.format_list(kept)).rstrip("\n"), err=True)
+    click.echo(terminal.paint(f"error: {message}"), err=True)
+    return int(ExitCode.KERNEL)
+
+
+def _bug(failure: Exception, ctx: click.Context) -> int:
+    where = failure.where if isinstance(failure, CompilerBug) else "ptc"
+    words = str(failure) if isinstance(failure, CompilerBug) else f"{type(failure).__name__}: {failure}"
+    folder = write_reproducer(failure, where, sys.argv[1:], ctx.find_root().meta.get("kernel files", {}))
+    if terminal.wants_json(ctx):
+        terminal.emit_json({"ok": False, "exit": int(ExitCode.BUG), "errors": [], "bug": {"pass": where, "message": words, "reproducer": str(folder)}})
+        return int(ExitCode.BUG)
+    click.echo(terminal.paint(f"bug: this is a mistake in pypto_dsl, not in your kernel (in `{where}`)"), err=True)
+    click.echo(f"  {words}", err=True)
+    click.echo(f"   = reproducer: {folder}", err=True)
+    click.echo("   = please report it, with that folder", err=True)
+    return int(ExitCode.BUG)
+
+
+def write_reproducer(failure: Exception, where: str, arguments: Sequence[str], files: Mapping[str, str]) -> Path:
+    """A folder with the command, the versions, the traceback and the kernel's files; its name depends on its contents."""
+    trace = "".join(traceback.format_exception(failure))
+    contents = {
+        "command.txt": "ptc " + " ".join(arguments) + "\n",
+        "where.txt": where + "\n",
+        "traceback.txt": trace,
+        "versions.json": json.dumps(versions(), indent=2) + "\n",
+        **{Path(name).name: text for name, text in files.items()},
+    }
+    digest = hashlib.sha256("\0".join(f"{k}\0{v}" for k, v in sorted(contents.items())).encode()).hexdigest()[:12]
+    folder = cache_folder() / "reproducers" / digest
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in contents.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder

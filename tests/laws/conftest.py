@@ -1,0 +1,7 @@
+"""Makes this folder's modules importable by name."""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
