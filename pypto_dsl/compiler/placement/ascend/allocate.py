@@ -68,7 +68,7 @@ def _limit_slots(queued: list[tuple[Buffer, Position]], machine: Machine) -> lis
             double = [i for i in here if result[i][0].slots > 1]
             if not double:
                 buffer = result[here[-1]][0]
-                raise error("PT603", f"the kernel moves {len(here)} tensors of one direction at a time, and the target has queues for "
+                raise error("PT411", f"the kernel moves {len(here)} tensors of one direction at a time, and the target has queues for "
                             f"{machine.max_queue_buffers}", buffer.span, help="split the kernel, or pack some inputs into one tensor")
             buffer = result[double[-1]][0]
             result[double[-1]] = (dataclasses.replace(buffer, slots=buffer.slots - 1), position)
@@ -103,7 +103,7 @@ def _packed(local: list[Buffer], alive: Mapping[str, Lifetime], machine: Machine
 def allocate(body: Body, machine: Machine, title: str, span: Span | None, largest: str = "") -> Body:
     """The body with declarations at its head and offsets in its buffers.
 
-    Raises KernelError PT604 when the kernel does not fit; ``largest`` says which tile would.
+    Raises KernelError PT410 when the kernel does not fit; ``largest`` says which tile would.
     """
     found = plan(body, machine)
     if not found.fits:
@@ -121,12 +121,12 @@ def allocate(body: Body, machine: Machine, title: str, span: Span | None, larges
         head.append(Arena(ARENA, found.arena_bytes))
     head += [View(table[b.name], ARENA, offset, b.elements) for b, offset in sorted(found.views, key=lambda v: (v[1], v[0].name))]
     if len(found.queues) * 2 + 1 > machine.max_buffers:
-        raise error("PT603", f"the kernel needs {len(found.queues)} queues, and a core has {machine.max_buffers} buffers", span)
+        raise error("PT411", f"the kernel needs {len(found.queues)} queues, and a core has {machine.max_buffers} buffers", span)
     return (*head, *replace_buffers(body, table))
 
 
 def over_capacity(found: Plan, machine: Machine, title: str, span: Span | None, largest: str) -> Exception:
-    """PT604: every buffer with its bytes and the user's line, and the largest tile that fits."""
+    """PT410: every buffer with its bytes and the user's line, and the largest tile that fits."""
     rows = [(b, b.slots * stored_bytes(b, machine), f"{b.slots} x " if b.slots > 1 else "") for b, _ in found.queues]
     rows += [(b, stored_bytes(b, machine), "") for b, _ in found.views]
     rows.sort(key=lambda row: (-row[1], row[0].name))
@@ -136,5 +136,5 @@ def over_capacity(found: Plan, machine: Machine, title: str, span: Span | None, 
     labels = tuple(Label(place, "a buffer of this") for place in list(places.values())[:3])
     room = found.capacity
     message = f"a tile of `{title}` needs {found.total} B of the unified buffer, and {machine.target.name} has {room} B for it"
-    return error("PT604", message, span, others=labels, notes=tuple(notes), help=largest or "set_vec_tile_shapes with a smaller tile",
+    return error("PT410", message, span, others=labels, notes=tuple(notes), help=largest or "set_vec_tile_shapes with a smaller tile",
                  needed=found.total, capacity=room, buffers=[[b.name, size] for b, size, _ in rows])

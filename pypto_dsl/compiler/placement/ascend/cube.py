@@ -34,7 +34,7 @@ class _Operand:
 
 
 def place_cube(body: Body, machine: Machine) -> Body:
-    """The body of a cube kernel, placed; raises KernelError PT502, PT604 or PT605 for operands that the unit does not take."""
+    """The body of a cube kernel, placed; raises KernelError PT502, PT410 or PT413 for operands that the unit does not take."""
     declared: list[Statement] = []
 
     def place(inner: Body) -> Body:
@@ -91,7 +91,7 @@ def _check(s: Accumulate, machine: Machine) -> None:
         fractals = -(-max(rows, cols) // machine.fractal)
         if fractals > machine.max_fractals or max(rows, cols) > machine.max_cube_extent:
             limit = min(machine.max_cube_extent, machine.max_fractals * machine.fractal)
-            raise error("PT605", f"the {name} tile of the matrix product is {rows} x {cols}; the target takes {limit} at most", s.span,
+            raise error("PT413", f"the {name} tile of the matrix product is {rows} x {cols}; the target takes {limit} at most", s.span,
                         help="set_cube_tile_shapes with smaller tiles")
 
 
@@ -119,7 +119,7 @@ def _load(load: Load, operands: dict[str, _Operand], fractal: int, machine: Mach
     operand = operands[load.buffer.name]
     offset, pitch = address(load.region.param, load.region, load.span)
     if pitch.constant is not None and pitch.constant > machine.max_cube_pitch:
-        raise error("PT605", f"rows of `{load.region.param.name}` are {pitch} elements apart; the target's matrix copy takes at most "
+        raise error("PT413", f"rows of `{load.region.param.name}` are {pitch} elements apart; the target's matrix copy takes at most "
                     f"{machine.max_cube_pitch}", load.span, help="split the matrix along its rows")
     rows, cols = load.region.extent[-2:]
     copy = CopyFractals(operand.l1, load.region.param, offset, rows, cols, pitch, round_up(rows, fractal), load.span)
@@ -156,6 +156,6 @@ def _check_capacity(declared: list[Statement], machine: Machine) -> None:
         if total > machine.capacity[space]:
             queues = [q for q in declared if isinstance(q, Queue) and spaces[q.position] == space]
             names = [f"{q.buffer.name}: {q.buffer.slots} x {q.bytes} B" for q in queues]
-            raise error("PT604", f"the tiles of the matrix product need {total} B of {space.upper()}, and {machine.target.name} has "
+            raise error("PT410", f"the tiles of the matrix product need {total} B of {space.upper()}, and {machine.target.name} has "
                         f"{machine.capacity[space]} B", None, notes=tuple(names), help="set_cube_tile_shapes with smaller tiles",
                         needed=total, capacity=machine.capacity[space])

@@ -23,7 +23,7 @@ CORE, CORES, ITEM = "core", "cores", "item"  # what an emitter spells as the cor
 def place(program: Program, target: Target) -> Program:
     """The program with every kernel placed; a step whose kernels need both units becomes two, with a workspace between.
 
-    Raises KernelError: PT502 unsupported on the target, PT601..PT605 beyond its limits.
+    Raises KernelError: PT502 unsupported on the target, PT410..PT413, PT525 beyond its limits.
     """
     chip = machine(target)
     steps: list[tuple[TileKernel, ...]] = []

@@ -21,7 +21,7 @@ from pypto_dsl.compiler.tile_ir.placed import BufferRef, QueueAction
 
 
 def queues(body: Body, machine: Machine) -> Body:
-    """The body with every Load and Store placed. Raises KernelError PT602 for a region that no copy can address."""
+    """The body with every Load and Store placed. Raises KernelError PT525 for a region that no copy can address."""
     return _place(_stage(_drop_unused(body), machine), machine)
 
 
@@ -156,7 +156,7 @@ def _store_uses(body: Body) -> tuple[dict[int, list[Buffer]], dict[int, list[Buf
 
 
 def address(param: Param, region: Region, span: Span | None) -> tuple[Index, Index]:
-    """(first element, elements between rows) of a region in its parameter; PT602 when elements of a row are not adjacent."""
+    """(first element, elements between rows) of a region in its parameter; PT525 when elements of a row are not adjacent."""
     rank = len(param.shape)
     strides = param.strides or _dense(param.shape)
     if strides and strides[-1].constant != 1 and region.extent[-1].constant != 1:
@@ -178,7 +178,7 @@ def _dense(shape: tuple[Index, ...]) -> tuple[Index, ...]:
 
 def _refuse(param: Param, what: str, advice: str, span: Span | None) -> KernelError:
     message = f"`{param.name}` {what}, and a copy of this target moves rows of adjacent elements"
-    return error("PT602", message, span, help=advice, tensor=param.name)
+    return error("PT525", message, span, help=advice, tensor=param.name)
 
 
 def _copy(direction: str, buffer: Buffer, region: Region, span: Span | None, machine: Machine) -> Copy:

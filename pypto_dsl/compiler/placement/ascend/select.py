@@ -39,7 +39,7 @@ from pypto_dsl.compiler.tile_ir.placed import BufferRef
 def select(kernel: TileKernel, machine: Machine) -> TileKernel:
     """The kernel with every Block, Fill, Init and Finish replaced by calls; buffers have their pitch and storage.
 
-    Raises KernelError PT502 for what the target cannot compute, PT601 for a tile with more rows than a call can repeat.
+    Raises KernelError PT502 for what the target cannot compute, PT412 for a tile with more rows than a call can repeat.
     """
     body = (*kernel.once, *kernel.body)
     rules = storage(body, machine)
@@ -59,7 +59,7 @@ def _check_rows(buffer: Buffer, machine: Machine) -> None:
     rows = static(buffer.shape[0])
     if rows > machine.max_repeats and buffer.layout in ("tile", "column"):
         limit = machine.max_repeats
-        raise error("PT601", f"`{buffer.name}` has tiles of {rows} rows, and a call repeats over at most {limit}", buffer.span,
+        raise error("PT412", f"`{buffer.name}` has tiles of {rows} rows, and a call repeats over at most {limit}", buffer.span,
                     help=f"set_vec_tile_shapes with at most {limit} rows", rows=rows, limit=limit)
 
 
