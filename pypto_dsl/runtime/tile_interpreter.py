@@ -31,11 +31,77 @@ def run(program: t.Program, arguments: Mapping[str, Array], scalars: Mapping[str
     tensors = dict(arguments)
     for space in program.workspaces:
         tensors[space.name] = _poison(tuple(e.evaluate(extents) for e in space.shape), space.dtype)
-    for step in program.steps:
-        kernel = next((k for k in step if all(r.evaluate(extents) >= 0 for r in k.requires)), None)
-        if kernel is None:
-            raise CompilerBug("tile", f"no variant of {step[0].name} admits these extents")
-        _Kernel(kernel, tensors, dict(extents), dict(scalars)).run()
+    for left, right, _ in program.checks:
+        if left.evaluate(extents) != right.evaluate(extents):
+            raise CompilerBug("tile", f"{left} and {right} differ")
+    _steps(program.steps, tensors, extents, dict(scalars))
+
+
+def _steps(steps: Sequence[t.Step], tensors: dict[str, Array], extents: dict[str, int], scalars: dict[str, int | float]) -> None:
+    for step in steps:
+        if isinstance(step, tuple):
+            kernel = next((k for k in step if all(r.evaluate(extents) >= 0 for r in k.requires)), None)
+            if kernel is None:
+                raise CompilerBug("tile", f"no variant of {step[0].name} admits these extents")
+            _Kernel(kernel, tensors, dict(extents), scalars).run()
+        elif isinstance(step, t.LoopStep):
+            for i in range(*(e.evaluate(extents) for e in (step.start, step.stop, step.step))):
+                _steps(step.steps, tensors, {**extents, step.var: i}, scalars)
+        elif isinstance(step, t.BranchStep):
+            _steps(step.steps if scalar_value(step.ops, step.condition, extents, scalars) else step.orelse, tensors, extents, scalars)
+        elif isinstance(step, t.ReadElement):
+            element = window(tensors, step.param, extents)[tuple(o.evaluate(extents) for o in step.offsets)]
+            scalars[step.name] = element.item()
+            if step.symbol:
+                extents[step.symbol] = int(element)
+        else:
+            host_call(step, tensors, extents, scalars)
+
+
+def window(tensors: Mapping[str, Array], param: t.Param, extents: Mapping[str, int]) -> Array:
+    """A parameter as a NumPy view of its tensor."""
+    shape = tuple(e.evaluate(extents) for e in param.shape)
+    flat = tensors[param.bound_to].reshape(-1)
+    strides = [s.evaluate(extents) for s in param.strides] if param.strides is not None else list(_dense(shape))
+    base = param.base.evaluate(extents)
+    end = base + sum((e - 1) * s for e, s in zip(shape, strides, strict=True)) if all(shape) else base
+    if base < 0 or end >= flat.size and all(shape):
+        raise CompilerBug("tile", f"{param.name} {shape} at {base} leaves its tensor of {flat.size} elements")
+    return np.lib.stride_tricks.as_strided(flat[base:], shape, [s * flat.itemsize for s in strides])
+
+
+def scalar_value(ops: Sequence[t.BlockOp], result: t.Operand, extents: Mapping[str, int], scalars: Mapping[str, int | float]) -> Any:
+    """The value of a scalar computed by ``ops``."""
+    made: dict[str, tuple[Array, DType]] = {}
+
+    def operand(o: t.Operand) -> tuple[Array, DType]:
+        if isinstance(o, str):
+            return made[o]
+        if isinstance(o, t.IndexValue):
+            return np.asarray(o.value.evaluate(extents), o.dtype.numpy), o.dtype
+        if isinstance(o, t.ScalarRead):
+            return np.asarray(scalars[o.name], o.dtype.numpy), o.dtype
+        if isinstance(o, t.Constant):
+            return np.asarray(o.value, o.dtype.numpy), o.dtype
+        raise CompilerBug("tile", f"{o!r} is no scalar")
+
+    for op in ops:
+        read = [operand(o) for o in op.operands]
+        made[op.result] = (evaluate(op, [v for v, _ in read], [d for _, d in read]), op.dtype)
+    return operand(result)[0].item()
+
+
+def host_call(step: t.HostCall, tensors: Mapping[str, Array], extents: Mapping[str, int], scalars: Mapping[str, int | float]) -> None:
+    """Evaluate an operation by its reference and write its results."""
+    operands: list[Array] = []
+    dtypes: list[DType] = []
+    for o in step.operands:
+        value = window(tensors, o, extents) if isinstance(o, t.Param) else np.asarray(scalar_value((), o, extents, scalars), o.dtype.numpy)
+        operands.append(value)
+        dtypes.append(o.dtype)
+    made = reference_results(step.opcode, operands, dtypes, dict(step.attributes), [r.dtype for r in step.results], extents)
+    for param, value in zip(step.results, made, strict=True):
+        window(tensors, param, extents)[...] = value
 
 
 def _poison(shape: tuple[int, ...], dtype: DType) -> Array:

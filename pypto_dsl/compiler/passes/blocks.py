@@ -66,6 +66,8 @@ class BlockBuilder:
         op = self.cloned.get(value)
         if op is None and value.op is None and value.type.rank == 0:
             return ScalarRead(value.name, value.type.dtype)
+        if value.op is not None and value.op.opcode == "load_scalar":
+            return ScalarRead(element_name(value), value.type.dtype)
         if op is None or op.opcode in ("reshape", "permute", "view"):
             return self.leaf(value, reader)
         if op.opcode == "iota":
@@ -92,6 +94,12 @@ class BlockBuilder:
         self.ops.append(BlockOp(name, op.opcode, operands, value.type.dtype, _attributes(op), op.span, value.name))
         self.made[value] = name
         return name
+
+
+def element_name(value: Value) -> str:
+    """The name of the run-time scalar that an element read makes: its Index variable, or the value's own name (unique by fusion)."""
+    symbol = value.op.attributes.get("symbol") if value.op is not None else None
+    return str(symbol) if symbol else value.name
 
 
 def _attributes(op: Op) -> tuple[tuple[str, str | int | float | bool], ...]:

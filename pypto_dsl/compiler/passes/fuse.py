@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal, Union, cast
 
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.graph import Builder, Graph, Op, Value
+from pypto_dsl.compiler.graph import Builder, Graph, Op, Region, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.passes.rebuild import rebuild
@@ -22,6 +22,8 @@ Kind = Literal["elementwise", "row", "column", "matmul", "copy"]
 Axes = tuple[int | None, ...]  # for each dimension of a value: the space's dimension, or None where its extent is 1
 
 GENERATORS = frozenset({"constant", "extent", "iota", "full"})
+SINGLES = frozenset({"insert", "empty", "load_scalar"})
+HOST = "host"  # attribute that legalize sets on operations the host evaluates by their reference
 REDUCTIONS: dict[str, str] = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "any": "any", "all": "all"}
 VIEWS = frozenset({"reshape", "permute", "view"})
 COPIES = frozenset({"clone", "expand_clone"})
@@ -42,9 +44,31 @@ class Group:
 
 
 @dataclass(eq=False)
-class Partition:
-    """The groups in execution order, the group of every computed value, and which values views and generators are."""
+class Single:
+    """An operation that is a step of its own: a write into a tensor, an element read, an operation the host evaluates."""
 
+    number: int
+    op: Op
+
+
+@dataclass(eq=False)
+class Nested:
+    """A loop or a branch with the items of its regions."""
+
+    number: int
+    op: Op
+    bodies: list[list[Item]]
+
+
+Item = Union["Group", "Single", "Nested"]
+
+
+@dataclass(eq=False)
+class Partition:
+    """``items`` in execution order; ``groups`` are all of them, regions included; ``owner`` is the group of every computed value,
+    ``cloned`` what views and generators are (made where they are read)."""
+
+    items: list[Item]
     groups: list[Group]
     owner: dict[Value, Group]
     cloned: dict[Value, Op]
@@ -64,9 +88,21 @@ def fuse(graph: Graph) -> Partition:
     Casts of tensors that exist already should have one reader each (`sink`): they join their reader's group.
     """
     fuser = _Fuser(set(graph.results()))
-    for op in graph.body.ops:
-        fuser.place(op)
-    return fuser.finish()
+    items = fuser.region(graph.body)
+    groups: list[Group] = []
+    _number(items, groups)
+    return Partition(items, groups, fuser.owner, fuser.cloned)
+
+
+def _number(items: list[Item], groups: list[Group]) -> None:
+    """Number groups in execution order; loops nest only as deep as the user wrote them."""
+    for item in items:
+        if isinstance(item, Group):
+            item.number = len(groups)
+            groups.append(item)
+        elif isinstance(item, Nested):
+            for body in item.bodies:
+                _number(body, groups)
 
 
 def sink(graph: Graph) -> Graph:
@@ -94,6 +130,8 @@ class _Fuser:
         self.results = results
         self.pending: dict[Value, Op] = {}
         self.groups: dict[int, Group] = {}
+        self.others: dict[int, Single | Nested] = {}
+        self.first = 0  # groups below this number are closed: a region began or ended behind them
         self.owner: dict[Value, Group] = {}
         self.cloned: dict[Value, Op] = {}
         self.readers: dict[int, set[int]] = {}  # group number -> numbers of groups that read it
@@ -101,21 +139,36 @@ class _Fuser:
 
     # -- the walk
 
+    def region(self, body: Region) -> list[Item]:
+        """The items of one region, in the order they run."""
+        outer = self.groups, self.others, self.first
+        self.groups, self.others, self.first = {}, {}, self.next
+        for op in body.ops:
+            self.place(op)
+        for value in [*self.pending, *body.yields]:
+            self._settle(value)
+        items: dict[int, Item] = {**self.groups, **self.others}
+        self.groups, self.others, _ = outer
+        self.first = self.next
+        return [items[n] for n in sorted(items)]
+
     def place(self, op: Op) -> None:
         """Give one operation its group."""
-        if op.opcode in GENERATORS or (is_elementwise(op) and op.results[0].type.rank == 0 and all(self._uniform(o) for o in op.operands)):
+        if op.regions:
+            self._nested(op)
+        elif op.opcode in GENERATORS or (is_elementwise(op) and op.results[0].type.rank == 0 and all(self._uniform(o) for o in op.operands)):
             self.cloned[op.results[0]] = op  # made where it is read
-            return
-        if op.opcode == "cast" and self._exists(op.operands[0]) and op.results[0] not in self.results:
+        elif op.opcode == "cast" and self._exists(op.operands[0]) and op.results[0] not in self.results:
             self.pending[op.results[0]] = op
-            return
-        if op.opcode in VIEWS or op.opcode == "matmul":
-            for operand in op.operands:
-                self._settle(operand)
-        if op.opcode in VIEWS:
+        elif op.opcode in SINGLES or op.attributes.get(HOST):
+            self._single(op)
+        elif op.opcode in VIEWS:
+            self._settle(op.operands[0])
             self._view(op)
         elif op.opcode == "matmul":
-            self._start(op, "matmul", op.results[0].type.shape)
+            for operand in op.operands:
+                self._settle(operand)
+            self._start(op, "matmul", op.results[0].type.live)
         elif op.opcode in REDUCTIONS:
             self._reduction(op)
         elif is_elementwise(op):
@@ -124,14 +177,21 @@ class _Fuser:
             raise error("PT503", f"`{op.opcode}` is not lowered to compiled targets", op.span,
                         help='run it with target="interpreter", or write it with elementwise operations, reductions and matmul')
 
-    def finish(self) -> Partition:
-        """Number the groups in the order they run."""
-        for value in list(self.pending):
-            self._settle(value)
-        ordered = [self.groups[n] for n in sorted(self.groups)]
-        for number, group in enumerate(ordered):
-            group.number = number
-        return Partition(ordered, self.owner, self.cloned)
+    def _nested(self, op: Op) -> None:
+        for operand in op.operands:
+            self._settle(operand)
+        number, self.next = self.next, self.next + 1
+        self.others[number] = Nested(number, op, [self.region(r) for r in op.regions])
+        self.first = self.next
+
+    def _single(self, op: Op) -> None:
+        for operand in op.operands:
+            self._settle(operand)
+        if op.opcode == "load_scalar" and not op.attributes.get("symbol"):
+            op.results[0].name = f"{op.results[0].name or 'element'}_{self.next}"
+        self.others[self.next] = Single(self.next, op)
+        self.next += 1
+        self.first = self.next
 
     def _uniform(self, value: Value) -> bool:
         """A run-time scalar, or computed from such: rank 0 and in no group."""
@@ -145,7 +205,7 @@ class _Fuser:
         """A cast whose reader needs it in memory gets a group of its own."""
         op = self.pending.pop(value, None)
         if op is not None:
-            self._start(op, "elementwise", value.type.shape)
+            self._start(op, "elementwise", value.type.live)
 
     def _start(self, op: Op, kind: Kind, space: tuple[Index, ...], why: str = "") -> Group:
         group = Group(self.next, kind, space, why=why)
@@ -158,8 +218,8 @@ class _Fuser:
         for operand in op.operands:
             made = self.pending.pop(operand, None)
             if made is not None:
-                mapped = next(iter(axes.values()))[-operand.type.rank:] if op.opcode not in REDUCTIONS else _identity(operand.type.shape)
-                self._join(group, made, {operand: tuple(None if e.constant == 1 else a for a, e in zip(mapped, operand.type.shape, strict=True))})
+                mapped = next(iter(axes.values()))[-operand.type.rank:] if op.opcode not in REDUCTIONS else _identity(operand.type.live)
+                self._join(group, made, {operand: tuple(None if e.constant == 1 else a for a, e in zip(mapped, operand.type.live, strict=True))})
         group.ops.append(op)
         group.axes.update(axes)
         for value in op.results:
@@ -169,9 +229,14 @@ class _Fuser:
             if source is not None and source is not group:
                 self.readers.setdefault(source.number, set()).add(group.number)
 
+    def _open(self, value: Value) -> Group | None:
+        """The group of a value when operations may still join it."""
+        group = self.owner.get(value)
+        return group if group is not None and group.number >= self.first else None
+
     def _sources(self, op: Op) -> list[Group]:
         """Groups of the operands, last first."""
-        found = {self.owner[o].number: self.owner[o] for o in op.operands if o in self.owner}
+        found = {g.number: g for o in op.operands if (g := self.owner.get(o)) is not None and g.number >= self.first}
         return [found[n] for n in sorted(found, reverse=True)]
 
     # -- one rule per sort of operation
@@ -190,12 +255,12 @@ class _Fuser:
                 self._join(group, op, {op.results[0]: axes})
                 return
             group.why = group.why or f"`{op.opcode}` iterates over another shape or reads what is only known at the end"
-        self._start(op, "elementwise", op.results[0].type.shape)
+        self._start(op, "elementwise", op.results[0].type.live)
 
     def _reduction(self, op: Op) -> None:
         operand = op.operands[0]
-        group = self.owner.get(operand)
-        shape = operand.type.shape
+        group = self._open(operand)
+        shape = operand.type.live
         dims = _dims(op)
         if group is not None:
             mapped = group.axes[operand]
@@ -226,12 +291,12 @@ class _Fuser:
     def _view(self, op: Op) -> None:
         """A reshape that only adds or drops extents of 1 stays inside its group; other views are of materialized values."""
         operand, result = op.operands[0], op.results[0]
-        group = self.owner.get(operand)
+        group = self._open(operand)
         if group is not None and op.opcode == "reshape" and group.kind in ("row", "elementwise", "column"):
-            real = [a for a, e in zip(group.axes[operand], operand.type.shape, strict=True) if e.constant != 1]
-            if [e for e in operand.type.shape if e.constant != 1] == [e for e in result.type.shape if e.constant != 1]:
+            real = [a for a, e in zip(group.axes[operand], operand.type.live, strict=True) if e.constant != 1]
+            if [e for e in operand.type.live if e.constant != 1] == [e for e in result.type.live if e.constant != 1]:
                 queue = iter(real)
-                axes = tuple(None if e.constant == 1 else next(queue) for e in result.type.shape)
+                axes = tuple(None if e.constant == 1 else next(queue) for e in result.type.live)
                 if operand in group.after:
                     group.after.add(result)
                 self._join(group, op, {result: axes})
@@ -245,7 +310,7 @@ class _Fuser:
 
     def _result_axes(self, op: Op, group: Group) -> Axes | None:
         """How the result lies in the group's space, or None when it does not."""
-        result = op.results[0].type.shape
+        result = op.results[0].type.live
         axes: list[int | None] = [None] * len(result)
         for operand in op.operands:
             if self.owner.get(operand) is not group:
@@ -254,7 +319,7 @@ class _Fuser:
             for i, axis in enumerate(group.axes[operand]):
                 if axis is None or result[offset + i].constant == 1:
                     continue
-                if axes[offset + i] is not None and axes[offset + i] != axis:
+                if (axes[offset + i] is not None and axes[offset + i] != axis) or result[offset + i] != group.space[axis]:
                     return None
                 axes[offset + i] = axis
         for i, extent in enumerate(result):
@@ -289,7 +354,7 @@ class _Fuser:
         """The axes of an operand that is read from outside, () when inside or uniform; None when it cannot be read by this group."""
         if self.owner.get(operand) is group or self._uniform(operand) or operand.type.rank == 0:
             return ()
-        shape = operand.type.shape
+        shape = operand.type.live
         mapped = axes[len(axes) - len(shape):]
         covered = frozenset(a for a, e in zip(mapped, shape, strict=True) if a is not None and e.constant != 1)
         made = self.cloned.get(operand)
@@ -306,7 +371,7 @@ class _Fuser:
                 if self.owner.get(operand) is group or operand.type.rank == 0:
                     continue
                 mapped = axes[len(axes) - operand.type.rank:]
-                covered = frozenset(a for a, e in zip(mapped, operand.type.shape, strict=True) if a is not None and e.constant != 1)
+                covered = frozenset(a for a, e in zip(mapped, operand.type.live, strict=True) if a is not None and e.constant != 1)
                 partly = covered & reduced
                 if partly and partly != reduced:
                     return False

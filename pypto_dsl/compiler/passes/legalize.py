@@ -6,18 +6,21 @@ so widening casts at its edges only; the casts between two user operations stay 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from pypto_dsl.compiler.dtypes import BY_NAME, F32, SIXTEEN_BIT_FLOATS, DType
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Builder, Graph, Op, Region, TensorType, Value
+from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import expand
+from pypto_dsl.compiler.passes.fuse import HOST
 from pypto_dsl.compiler.passes.promote import cast_to, promote_op
 from pypto_dsl.compiler.passes.rebuild import rebuild
 from pypto_dsl.compiler.targets import Target
 
 # Operations that move or make data: no target computes anything for them.
-STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "reshape", "permute", "view", "insert", "concat"})
+STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "empty", "reshape", "permute", "view", "insert", "clone", "expand_clone", "load_scalar"})
 
 
 def legalize(graph: Graph, target: Target) -> Graph:
@@ -29,6 +32,8 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
     builder.span, builder.tile = op.span, op.tile
     if op.opcode in STRUCTURAL or op.opcode not in REGISTRY:
         return builder.clone(op, operands).results
+    if op.opcode == "concat":
+        return [_joined(op, operands, builder)]
     result = op.results[0].type.dtype
     dtypes = tuple(o.type.dtype for o in operands)
     if op.opcode == "matmul" and result in SIXTEEN_BIT_FLOATS and target.native("matmul", dtypes, F32):
@@ -43,11 +48,26 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
         second = _cast(first.result, result, op)
         return _lower_all([first, second], builder, target)
     definition = REGISTRY[op.opcode]
+    if definition.expansion is None and target.limit("host"):
+        return builder.clone(op, operands, attributes={**op.attributes, HOST: True}).results
     if definition.expansion is None:
         raise _unsupported(op, dtypes, result, target)
     scratch = Builder(builder.graph, Region())
     made = expand(op, operands, scratch)
     return _lower_all(scratch.region.ops, builder, target, results=made)
+
+
+def _joined(op: Op, operands: tuple[Value, ...], builder: Builder) -> Value:
+    """A concatenation as writes into a fresh tensor, one behind the other."""
+    result = op.results[0].type
+    axis = cast(int, op.attributes["dim"]) % result.rank
+    whole = builder.add("empty", (), (result,), {"shape": result.shape, "dtype": result.dtype}).result
+    at = as_index(0)
+    for operand in operands:
+        offsets = tuple(at if i == axis else as_index(0) for i in range(result.rank))
+        whole = builder.add("insert", (whole, operand), (result,), {"offsets": offsets}).result
+        at = at + operand.type.live[axis]
+    return whole
 
 
 def _lower_all(ops: Sequence[Op], builder: Builder, target: Target, results: Sequence[Value] | None = None) -> Sequence[Value]:

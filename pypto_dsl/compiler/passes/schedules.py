@@ -7,7 +7,7 @@ from pypto_dsl.compiler.graph import Op, Value
 from pypto_dsl.compiler.index import Index, as_index, minimum, round_up, var
 from pypto_dsl.compiler.passes.blocks import BlockBuilder
 from pypto_dsl.compiler.passes.fuse import REDUCTIONS
-from pypto_dsl.compiler.passes.spaces import Access
+from pypto_dsl.compiler.passes.spaces import Access, explicit
 from pypto_dsl.compiler.passes.tiling import Axis, Key, Tiling
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import TileChoices
@@ -178,7 +178,7 @@ def matmul(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     m_step, n_step = (step_of(e, s, a) for e, s, a in zip((folded.rows, folded.cols), choices.matmul[:2], choices.align, strict=True))
     a_trans, b_trans = bool(product.attributes.get("a_trans")), bool(product.attributes.get("b_trans"))
     a, b = product.operands
-    depth = a.type.shape[-2] if a_trans else a.type.shape[-1]
+    depth = minimum(a.type.live[-2 if a_trans else -1], b.type.live[-1 if b_trans else -2])
     k_step = step_of(depth, choices.matmul[2], max(choices.align))
     outer = tiling.outer()
     rows = tiling.axis(folded.rows, m_step, m_step, "row_block", "row", "rows")
@@ -213,12 +213,9 @@ def _operand_load(tiling: Tiling, access: Access, outer: tuple[tuple[str, Index]
     if not (covers[-2] or covers[-1]):
         mine = as_index(1)
     shape = (*lead, *((depth, mine) if k_first else (mine, depth)))
-    strides = None
-    if access.place.strides is not None:
-        own_strides = access.place.strides[-2:]
-        strides = (*(tiling.folded._stride(access, d) for d in tiling.folded.dims[:-2]), *own_strides)
+    strides = (*(tiling.folded.stride(access, d) for d in tiling.folded.dims[:-2]), *access.place.stride_list()[-2:])
     tensor = "" if access.name == access.place.tensor else access.place.tensor
-    param = t.Param(access.name, access.dtype, shape, access.role, strides, access.place.base, tensor)
+    param = t.Param(access.name, access.dtype, shape, access.role, explicit(shape, strides), access.place.base, tensor)
     offsets = [var(n) if c else as_index(0) for (n, _), c in zip(outer, covers, strict=False)]
     parts = (k, own) if k_first else (own, k)
     bound = (bounds[1], bounds[0]) if k_first else bounds

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.passes.fuse import Axes
-from pypto_dsl.compiler.passes.storage import Place
+from pypto_dsl.compiler.passes.storage import Place, dense_strides
 from pypto_dsl.compiler.tile_ir.nodes import Layout, Param, Role
 
 
@@ -27,8 +27,8 @@ class Access:
 
     def stride(self, dim: int) -> Index | None:
         """The stride along a dimension of the space, None where the tensor does not cover it."""
-        for axis, extent, stride in zip(self.axes, self.place.shape, self.place.stride_list(), strict=True):
-            if axis == dim and extent.constant != 1:
+        for axis, stride in zip(self.axes, self.place.stride_list(), strict=True):
+            if axis == dim:
                 return stride
         return None
 
@@ -52,17 +52,17 @@ class Folded:
 
     def covers(self, access: Access) -> tuple[bool, ...]:
         """Which kernel dimensions the tensor covers."""
-        covered = {a for a, e in zip(access.axes, access.place.shape, strict=True) if a is not None and e.constant != 1}
+        covered = {a for a in access.axes if a is not None and self.space[a].constant != 1}
         return tuple(bool(covered & set(d)) for d in self.dims)
 
     def param(self, access: Access) -> Param:
         """The kernel's parameter: one extent per kernel dimension, 1 where the tensor is broadcast."""
         shape = tuple(e if c else as_index(1) for e, c in zip(self.extents, self.covers(access), strict=True))
         tensor = "" if access.name == access.place.tensor else access.place.tensor
-        strides = None if access.place.strides is None else tuple(self._stride(access, d) for d in self.dims)
+        strides = explicit(shape, tuple(self.stride(access, d) for d in self.dims))
         return Param(access.name, access.dtype, shape, access.role, strides, access.place.base, tensor)
 
-    def _stride(self, access: Access, dims: tuple[int, ...]) -> Index:
+    def stride(self, access: Access, dims: tuple[int, ...]) -> Index:
         for dim in reversed(dims):
             stride = access.stride(dim)
             if stride is not None:
@@ -75,6 +75,13 @@ class Folded:
             if dims == (dim,):
                 return k
         return None
+
+
+def explicit(shape: Sequence[Index], strides: Sequence[Index]) -> tuple[Index, ...] | None:
+    """The strides where they say more than the shape does: None for dense row-major (extents of 1 aside)."""
+    dense = dense_strides(tuple(shape))
+    same = all(e.constant == 1 or s == d for e, s, d in zip(shape, strides, dense, strict=True))
+    return None if same else tuple(strides)
 
 
 def layout_of(covers: Sequence[bool]) -> Layout:

@@ -1,9 +1,8 @@
 """Where values live: which tensor of the program each materialized value is, and how views see it.
 
-A value that a group hands to another group or to the caller is materialized: in the output parameter it is written to, in a
-returned tensor, or in a workspace. Reshapes, permutations and slices of materialized values are views: a base offset and strides.
-Values that must stand in a second place (a parameter returned as it is, an output also needed after it is overwritten) are copied
-by groups of their own.
+A value that a group hands on is materialized: in the output parameter it is written to, in a returned tensor, or in a workspace.
+Reshapes, permutations and slices are views: a base and strides. A write (`insert`), a loop and a branch keep the tensor they work on
+when its old content is dead behind them, and copy it first when it is not: in place is a decision here, never a meaning.
 """
 from __future__ import annotations
 
@@ -11,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.graph import Graph, Op, Value
+from pypto_dsl.compiler.graph import Graph, Op, Region, Value
 from pypto_dsl.compiler.index import Index, as_index
-from pypto_dsl.compiler.passes.fuse import GENERATORS, Group, Partition
+from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition, Single
+from pypto_dsl.compiler.passes.liveness import Liveness
 from pypto_dsl.compiler.tile_ir.nodes import Param, Role, Workspace
 
 
@@ -30,16 +30,33 @@ class Place:
         """The strides in elements, dense ones written out."""
         return dense_strides(self.shape) if self.strides is None else self.strides
 
+    @property
+    def dense(self) -> bool:
+        return self.strides is None or self.strides == dense_strides(self.shape)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Copy the live part of ``value`` into a place."""
+
+    value: Value
+    place: Place
+
 
 @dataclass
 class Storage:
-    """Places of values, the program's tensors, and copies to make after the groups."""
+    """Places of values, the program's tensors, which values groups write where, and the copies behind or inside items.
 
-    places: dict[Value, Place]
-    arguments: list[Param]
-    workspaces: list[Workspace]
-    copies: list[tuple[Value, str]]
-    writes: dict[Value, str]
+    ``before[item]`` are copies made before an item, ``closing[id(region)]`` at the end of a region, ``copies`` at the very end.
+    """
+
+    places: dict[Value, Place] = field(default_factory=dict)
+    arguments: list[Param] = field(default_factory=list)
+    workspaces: list[Workspace] = field(default_factory=list)
+    writes: dict[Value, Place] = field(default_factory=dict)
+    instead: dict[Op, list[Copy]] = field(default_factory=dict)
+    closing: dict[Region, list[Copy]] = field(default_factory=dict)
+    copies: list[Copy] = field(default_factory=list)
 
 
 def dense_strides(shape: tuple[Index, ...]) -> tuple[Index, ...]:
@@ -54,124 +71,340 @@ def dense_strides(shape: tuple[Index, ...]) -> tuple[Index, ...]:
 
 def assign(graph: Graph, partition: Partition) -> Storage:
     """Give every materialized value its tensor."""
-    outside = _read_outside(graph, partition)
-    overwritten = {name for name, value in graph.outputs.items() if _is_read(graph, name)}
-    places: dict[Value, Place] = {}
-    arguments = [_argument(graph, p, overwritten) for p in graph.parameters if p.type.rank or p.name in graph.outputs]
-    for p in graph.parameters:
-        places[p] = Place(p.name, p.type.shape)
-    storage = Storage(places, arguments, [], [], {})
-    for name, value in graph.outputs.items():
-        _result(storage, graph, partition, name, value)
-    taken = {p.name for p in arguments}
-    for i, value in enumerate(graph.returns):
-        name = f"result{i}" if len(graph.returns) > 1 else "result"
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        storage.arguments.append(Param(name, value.type.dtype, value.type.shape, "out"))
-        _result(storage, graph, partition, name, value)
-    for value in outside:
-        if value not in places and value not in partition.cloned:
-            name = _unique(value.name or "work", taken)
-            storage.workspaces.append(Workspace(name, value.type.dtype, value.type.shape))
-            places[value] = Place(name, value.type.shape)
-            storage.writes[value] = name
-    for value, op in partition.cloned.items():
-        if op.opcode not in GENERATORS and op.operands and value.type.rank and op.opcode in ("reshape", "permute", "view"):
-            places[value] = view_of(places[op.operands[0]], op, value)
-    return storage
+    return _Assigner(graph, partition).run()
 
 
-def _argument(graph: Graph, p: Value, overwritten: set[str]) -> Param:
-    role: Role = "in"
-    if p.name in graph.outputs:
-        role = "inout" if p.name in overwritten else "out"
-    return Param(p.name, p.type.dtype, p.type.shape, role)
+class _Assigner:
+    """The walk over items, outermost region first."""
 
+    def __init__(self, graph: Graph, partition: Partition) -> None:
+        self.graph, self.partition = graph, partition
+        self.storage = Storage()
+        self.liveness = Liveness(graph)
+        self.taken = {p.name for p in graph.parameters} | set(graph.symbols)
+        self.final: dict[Value, str] = {}  # values that end in an output parameter, by every name on their way
 
-def _is_read(graph: Graph, name: str) -> bool:
-    parameter = next(p for p in graph.parameters if p.name == name)
-    return any(parameter in op.operands for op in graph.body.ops) or parameter in graph.outputs.values() or parameter in graph.returns
+    def run(self) -> Storage:
+        storage, graph = self.storage, self.graph
+        for p in graph.parameters:
+            storage.places[p] = Place(p.name, p.type.shape)
+            if p.type.rank or p.name in graph.outputs:
+                storage.arguments.append(self._argument(p))
+        for name, value in graph.outputs.items():
+            self._chain(name, value)
+            self._direct(name, value)
+        for i, value in enumerate(graph.returns):
+            name = self._fresh(f"result{i}" if len(graph.returns) > 1 else "result")
+            storage.arguments.append(Param(name, value.type.dtype, value.type.shape, "out"))
+            self._direct(name, value)
+        self._items(self.partition.items)
+        for name, value in [*graph.outputs.items(), *zip((a.name for a in storage.arguments[-len(graph.returns):] if graph.returns), graph.returns, strict=False)]:
+            if self.place(value).tensor != name or not self.place(value).dense or self.place(value).base.terms:
+                storage.copies.append(Copy(value, Place(name, value.type.shape)))
+        return storage
 
+    # ---- places
 
-def _result(storage: Storage, graph: Graph, partition: Partition, name: str, value: Value) -> None:
-    """Let a group write ``value`` straight into ``name`` where nothing forbids it, else copy at the end."""
-    group = partition.owner.get(value)
-    if group is None or value in storage.places or _conflicts(graph, partition, group, name, value):
-        storage.copies.append((value, name))
-        return
-    storage.places[value] = Place(name, value.type.shape)
-    storage.writes[value] = name
+    def place(self, value: Value) -> Place:
+        """Where a value is, giving it a workspace when it has no place yet."""
+        found = self.storage.places.get(value)
+        if found is not None:
+            return found
+        op = value.op
+        if op is not None and op.opcode in VIEWS and self.partition.cloned.get(value) is op:
+            found = view_of(self.place(op.operands[0]), op, value)
+            self.storage.places[value] = found
+            return found
+        found = self._workspace(value)
+        if value in self.partition.owner:
+            self.storage.writes[value] = found
+        return found
 
+    def _workspace(self, value: Value, name: str = "") -> Place:
+        name = self._fresh(name or value.name or "work")
+        self.storage.workspaces.append(Workspace(name, value.type.dtype, value.type.shape))
+        place = Place(name, value.type.shape)
+        self.storage.places[value] = place
+        return place
 
-def _conflicts(graph: Graph, partition: Partition, writer: Group, name: str, value: Value) -> bool:
-    """Whether the old content of ``name`` is still read when the group writes it: later, by other lanes, or by a matrix product."""
-    parameter = next((p for p in graph.parameters if p.name == name), None)
-    if parameter is None:
+    def _fresh(self, wish: str) -> str:
+        candidate, n = wish, 0
+        while candidate in self.taken:
+            n += 1
+            candidate = f"{wish}_{n}"
+        self.taken.add(candidate)
+        return candidate
+
+    def _argument(self, p: Value) -> Param:
+        role: Role = "in"
+        if p.name in self.graph.outputs:
+            role = "inout" if self.liveness.is_read(p) else "out"
+        return Param(p.name, p.type.dtype, p.type.shape, role)
+
+    def _chain(self, name: str, value: Value) -> None:
+        """Remember every value that becomes an output by writes, loops and branches."""
+        work = [value]
+        while work:
+            v = work.pop()
+            if v in self.final:
+                continue
+            self.final[v] = name
+            op = v.op
+            if op is None:
+                continue
+            if op.opcode == "insert":
+                work.append(op.operands[0])
+            elif op.regions:
+                k = op.results.index(v)
+                work += [r.yields[k] for r in op.regions]
+                if op.opcode == "loop":
+                    work += [op.operands[k], op.regions[0].arguments[k]]
+
+    def _direct(self, name: str, value: Value) -> None:
+        """Let a group write ``value`` straight into ``name`` where nothing forbids it."""
+        group = self.partition.owner.get(value)
+        if group is None or value in self.storage.places or self._old_content_read(group, name, value):
+            return
+        place = Place(name, value.type.shape)
+        if value.type.live != value.type.shape:
+            return
+        self.storage.places[value] = place
+        self.storage.writes[value] = place
+
+    def _old_content_read(self, writer: Group, name: str, value: Value) -> bool:
+        """Whether the old content of a parameter is still read when a group writes it: later, by other lanes, or by a product."""
+        parameter = next((p for p in self.graph.parameters if p.name == name), None)
+        if parameter is None:
+            return False
+        seen = self.liveness.aliases(parameter)
+        if seen & {*self.graph.outputs.values(), *self.graph.returns}:
+            return True
+        readers = self.liveness.readers(seen)
+        mine = set(map(id, writer.ops))
+        position = self.liveness.position
+        last = max(position[o] for o in writer.ops)
+        for op in readers:
+            if id(op) in mine:
+                lanewise = all(o is parameter and o.type.shape == value.type.shape for o in op.operands if o in seen)
+                if not lanewise or op.opcode == "matmul" or writer.kind in ("matmul", "column"):
+                    return True
+            elif op.opcode not in VIEWS and (self.partition.owner.get(op.results[0]) is None or position[op] > last
+                                             or self.partition.owner[op.results[0]].number > writer.number):
+                return True
         return False
-    seen = {parameter}
-    for view, op in partition.cloned.items():
-        if op.operands and op.operands[0] in seen:
-            seen.add(view)
-    if seen & ({*graph.outputs.values(), *graph.returns}):
-        return True
-    for group in partition.groups:
+
+    # ---- items
+
+    def _items(self, items: list[Item]) -> None:
+        for item in items:
+            if isinstance(item, Group):
+                self._group(item)
+            elif isinstance(item, Single):
+                self._single(item.op)
+            else:
+                self._nested(item)
+
+    def _group(self, group: Group) -> None:
+        """Places of everything the group reads, and of its values that others read and nobody placed yet are given later, on demand."""
         for op in group.ops:
             for operand in op.operands:
-                if operand not in seen:
-                    continue
-                if group.number > writer.number:
-                    return True
-                if group is writer and (operand is not parameter or op.opcode == "matmul" or operand.type.shape != value.type.shape
-                                        or group.kind in ("matmul", "column")):
-                    return True
-    return False
+                if self.partition.owner.get(operand) is not group and operand.type.rank and operand not in self.partition.cloned:
+                    self.place(operand)
+                elif operand in self.partition.cloned and self.partition.cloned[operand].opcode in VIEWS:
+                    self.place(operand)
 
-
-def _read_outside(graph: Graph, partition: Partition) -> list[Value]:
-    """Values of groups that other groups or views read, in order of their making."""
-    wanted: dict[Value, None] = {}
-    for group in partition.groups:
-        for op in group.ops:
-            for operand in op.operands:
-                source = partition.owner.get(operand)
-                if source is not None and source is not group:
-                    wanted.setdefault(operand)
-    for op in partition.cloned.values():
+    def _single(self, op: Op) -> None:
+        if op.opcode == "insert":
+            self._insert(op)
+            return
         for operand in op.operands:
-            if operand in partition.owner:
-                wanted.setdefault(operand)
-    for value in graph.results():
-        if value in partition.owner:
-            wanted.setdefault(value)
-    order = {v: i for i, v in enumerate(r for g in partition.groups for o in g.ops for r in o.results)}
-    return sorted(wanted, key=lambda v: order[v])
+            if operand.type.rank:
+                self.place(operand)
+        for value in op.results:
+            if value.type.rank or op.opcode not in ("load_scalar",):
+                self._owned(value)
+
+    def _owned(self, value: Value) -> None:
+        """A place for the result of a host operation or an uninitialised tensor: its output where it ends there alone, else a workspace."""
+        name = next((n for n, v in self.graph.outputs.items() if v is value), None)
+        parameter = next((p for p in self.graph.parameters if p.name == name), None)
+        if name is not None and parameter is not None and not self.liveness.is_read(parameter) and value.type.live == value.type.shape:
+            self.storage.places[value] = Place(name, value.type.shape)
+            return
+        self._workspace(value)
+
+    def _insert(self, op: Op) -> None:
+        """A write: into its first operand's tensor when that is dead behind it, else into a copy; the value straight from its group if possible."""
+        target, value = op.operands
+        copies: list[Copy] = []
+        place = self._kept(op, target, op.results[0], copies)
+        window = place_at(place, cast("tuple[Index | int, ...]", op.attributes["offsets"]), value.type.shape)
+        group = self.partition.owner.get(value)
+        direct = (group is not None and value not in self.storage.places and not copies
+                  and not self.liveness.read_from(self._aliases_of_tensor(place.tensor), group.ops[0], op))
+        if direct:
+            self.storage.places[value] = window
+            self.storage.writes[value] = window
+        else:
+            if value.type.rank and (value not in self.partition.cloned or self.partition.cloned[value].opcode in VIEWS):
+                self.place(value)
+            copies.append(Copy(value, window))
+        self.storage.instead[op] = copies
+
+    def _aliases_of_tensor(self, tensor: str) -> set[Value]:
+        return {v for v, p in self.storage.places.items() if p.tensor == tensor}
+
+    def _kept(self, op: Op, source: Value, result: Value, copies: list[Copy]) -> Place:
+        """The place of ``result``, which begins as ``source``: the same tensor when nothing needs the old content."""
+        made = source.op
+        generated = source in self.partition.cloned and self.partition.cloned[source].opcode not in VIEWS
+        if not generated and self._may_take(source, op, result):
+            place = self.place(source)
+            if place.dense and not place.base.terms:
+                self.storage.places[result] = place
+                return place
+        place = self._workspace(result)
+        if made is None or made.opcode != "empty":
+            if not generated:
+                self.place(source)
+            copies.append(Copy(source, place))
+        return place
+
+    def _may_take(self, source: Value, op: Op, result: Value) -> bool:
+        """Whether the tensor of ``source`` may be overwritten from ``op`` on."""
+        place = self.storage.places.get(source)
+        parameter = place is not None and any(p.name == place.tensor for p in self.graph.parameters)
+        if parameter and place is not None and self.final.get(result) != place.tensor:
+            return False
+        if source.op is not None and source.op.opcode in VIEWS:
+            return False
+        return self.liveness.dead_after(source, op)
+
+    def _nested(self, item: Nested) -> None:
+        op = item.op
+        if op.opcode == "loop":
+            self._loop(item)
+            return
+        copies: list[Copy] = []
+        for k, result in enumerate(op.results):
+            if not result.type.rank:
+                continue
+            roots = {self._root(r.yields[k], item) for r in op.regions}
+            root = next(iter(roots)) if len(roots) == 1 else None
+            if root is not None and self._may_take(root, op, result) and self.place(root).dense:
+                self.storage.places[result] = self.place(root)
+            else:
+                self._workspace(result)
+        self.storage.instead[op] = copies
+        for body, region in zip(item.bodies, op.regions, strict=True):
+            self._prefer(op, region)
+            self._items(body)
+            self._close(op, region)
+
+    def _root(self, value: Value, item: Nested) -> Value:
+        """Where a chain of writes inside a branch begins."""
+        while value.op is not None and value.op.opcode == "insert":
+            value = value.op.operands[0]
+        return value
+
+    def _loop(self, item: Nested) -> None:
+        op = item.op
+        region = op.regions[0]
+        copies: list[Copy] = []
+        for initial, argument, result in zip(op.operands, region.arguments, op.results, strict=True):
+            if not result.type.rank:
+                continue
+            place = self._kept(op, initial, result, copies)
+            self.storage.places[argument] = place
+        self.storage.instead[op] = copies
+        self._prefer(op, region)
+        self._items(item.bodies[0])
+        self._close(op, region)
+
+    def _prefer(self, op: Op, region: Region) -> None:
+        """Yielded values that a group of the region computes go straight to the carried tensor when its old content is not read late."""
+        for value, result in zip(region.yields, op.results, strict=True):
+            group = self.partition.owner.get(value)
+            if group is None or value in self.storage.places or not result.type.rank or value.type.live != value.type.shape:
+                continue
+            place = self.storage.places[result]
+            old = self._aliases_of_tensor(place.tensor)
+            late = self.liveness.read_from(old, group.ops[0], None, region)
+            if not late and op.opcode in ("loop", "if"):
+                self.storage.places[value] = place
+                self.storage.writes[value] = place
+
+    def _close(self, op: Op, region: Region) -> None:
+        """Copies that bring yielded values to the carried tensors; two values that exchange tensors go through workspaces."""
+        moves = [(v, self.storage.places[r]) for v, r in zip(region.yields, op.results, strict=True) if r.type.rank]
+        copies = [Copy(v, place) for v, place in moves if self._elsewhere(v, place)]
+        targets = {c.place.tensor for c in copies}
+        staged: list[Copy] = []
+        for c in copies:
+            if c.value not in self.partition.cloned and self.place(c.value).tensor in targets:
+                staged.append(Copy(c.value, self._scratch(c.value)))
+        self.storage.closing[region] = [*staged, *(Copy(c.value, c.place) for c in copies)] if not staged else self._through(copies, staged)
+
+    def _scratch(self, value: Value) -> Place:
+        name = self._fresh(f"{value.name or 'carried'}_next")
+        self.storage.workspaces.append(Workspace(name, value.type.dtype, value.type.shape))
+        return Place(name, value.type.shape)
+
+    def _through(self, copies: list[Copy], staged: list[Copy]) -> list[Copy]:
+        """First every exchanged value into its scratch tensor, then all to their targets."""
+        scratch = {c.value: c.place for c in staged}
+        final: list[Copy] = []
+        for c in copies:
+            if c.value in scratch:
+                stand_in = Value(c.value.type, c.value.name)
+                self.storage.places[stand_in] = scratch[c.value]
+                final.append(Copy(stand_in, c.place))
+            else:
+                final.append(c)
+        return [*staged, *final]
+
+    def _elsewhere(self, value: Value, place: Place) -> bool:
+        if value in self.partition.cloned and self.partition.cloned[value].opcode not in VIEWS:
+            return True
+        return self.place(value) != place
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    candidate, n = name, 0
-    while candidate in taken:
-        n += 1
-        candidate = f"{name}_{n}"
-    taken.add(candidate)
-    return candidate
+def place_at(place: Place, offsets: tuple[Index | int, ...], shape: tuple[Index, ...]) -> Place:
+    """The window of a place at ``offsets``."""
+    strides = place.stride_list()
+    base = place.base
+    for offset, stride in zip(offsets, strides, strict=True):
+        base = base + as_index(offset) * stride
+    if not base.terms and shape == place.shape:
+        return replace(place, shape=shape)
+    return Place(place.tensor, shape, strides, base)
 
 
 def view_of(source: Place, op: Op, result: Value) -> Place:
-    """How a reshape, permutation or slice sees its operand's place; PT505 for a reshape of a strided place."""
+    """How a reshape, permutation or slice sees its operand's place; PT505 for a reshape that would need a copy."""
     if op.opcode == "permute":
         perm = cast("tuple[int, ...]", op.attributes["perm"])
         strides = source.stride_list()
         return replace(source, shape=result.type.shape, strides=tuple(strides[p] for p in perm))
     if op.opcode == "view":
-        offsets = cast("tuple[Index | int, ...]", op.attributes["offsets"])
-        strides = source.stride_list()
-        base = source.base
-        for offset, stride in zip(offsets, strides, strict=True):
-            base = base + as_index(offset) * stride
-        return replace(source, shape=result.type.shape, strides=strides, base=base)
-    if source.strides is not None and source.strides != dense_strides(source.shape):
-        raise error("PT505", "reshape of a permuted or sliced tensor is not lowered to compiled targets", op.span,
+        return place_at(source, cast("tuple[Index | int, ...]", op.attributes["offsets"]), result.type.shape)
+    operand = op.operands[0].type
+    leading = next((i for i, e in enumerate(operand.shape) if e.constant != 1), 0)
+    compact = all(v == e for v, e in list(zip(operand.live, operand.shape, strict=True))[leading + 1:])
+    if source.dense and compact:
+        return replace(source, shape=result.type.shape, strides=None)
+    squeezed = _regrouped(source, result.type.shape)
+    if squeezed is None or not compact:
+        raise error("PT505", "reshape of a permuted, sliced or partly live tensor would need a copy", op.span,
                     help="clone it first: pypto.reshape(pypto.clone(x), shape)")
-    return replace(source, shape=result.type.shape, strides=None)
+    return squeezed
+
+
+def _regrouped(source: Place, shape: tuple[Index, ...]) -> Place | None:
+    """A strided place under a shape that differs in extents of 1 only."""
+    real = [(e, s) for e, s in zip(source.shape, source.stride_list(), strict=True) if e.constant != 1]
+    if [e for e, _ in real] != [e for e in shape if e.constant != 1]:
+        return None
+    queue = iter(real)
+    strides = tuple(as_index(0) if e.constant == 1 else next(queue)[1] for e in shape)
+    return replace(source, shape=shape, strides=strides)

@@ -3,13 +3,17 @@ from __future__ import annotations
 
 
 from dataclasses import replace
+from typing import cast
 
 from pypto_dsl.compiler.dtypes import I64
+from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph, Op, Value
+from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.passes import rows, schedules, storage
-from pypto_dsl.compiler.passes.fuse import Group, Partition
+from pypto_dsl.compiler.passes.blocks import BlockBuilder, Names, element_name
+from pypto_dsl.compiler.passes.fuse import HOST, Group, Item, Nested, Partition
 from pypto_dsl.compiler.passes.spaces import Folded
-from pypto_dsl.compiler.passes.storage import Place, Storage
+from pypto_dsl.compiler.passes.storage import Storage
 from pypto_dsl.compiler.passes.tiling import Tiling, scalars_of, variables_of
 from pypto_dsl.compiler.targets import Target, TileChoices
 from pypto_dsl.compiler.tile_ir import nodes as t
@@ -17,13 +21,89 @@ from pypto_dsl.compiler.tile_ir import nodes as t
 
 def tile(graph: Graph, partition: Partition, target: Target, choices: TileChoices | None = None) -> t.Program:
     """The program of a partitioned graph under the target's tile choices (or others, tried by placement)."""
-    choices = choices or target.tile
     places = storage.assign(graph, partition)
-    steps = [group_kernels(graph, g, places, partition, target, choices) for g in partition.groups]
-    steps += [_copy(graph, value, name, places, partition, target, choices, len(steps) + i) for i, (value, name) in enumerate(places.copies)]
-    scalars = _scalars(graph, steps)
-    arguments = tuple(places.arguments)
-    return t.Program(graph.name, target.name, arguments, scalars, tuple(places.workspaces), tuple(steps))
+    steps = _Steps(graph, partition, places, target, choices or target.tile).program()
+    checks = tuple((c.left, c.right, c.span) for c in graph.checks)
+    scalars = _scalars(graph, steps, checks)
+    return t.Program(graph.name, target.name, tuple(places.arguments), scalars, tuple(places.workspaces), steps, checks)
+
+
+class _Steps:
+    """Turns items into steps, regions inside."""
+
+    def __init__(self, graph: Graph, partition: Partition, places: Storage, target: Target, choices: TileChoices) -> None:
+        self.graph, self.partition, self.places, self.target, self.choices = graph, partition, places, target, choices
+        self.copied = 0
+
+    def program(self) -> tuple[t.Step, ...]:
+        return (*self.items(self.partition.items), *map(self.copy, self.places.copies))
+
+    def items(self, items: list[Item]) -> tuple[t.Step, ...]:
+        found: list[t.Step] = []
+        for item in items:
+            if isinstance(item, Group):
+                found.append(group_kernels(self.graph, item, self.places, self.partition, self.target, self.choices))
+                continue
+            found += map(self.copy, self.places.instead.get(item.op, ()))
+            if isinstance(item, Nested):
+                found.append(self.nested(item))
+            elif item.op.opcode == "load_scalar":
+                found.append(self.element(item.op))
+            elif item.op.opcode not in ("insert", "empty"):
+                found.append(self.host(item.op))
+        return tuple(found)
+
+    def nested(self, item: Nested) -> t.Step:
+        op = item.op
+        bodies = [(*self.items(body), *map(self.copy, self.places.closing.get(region, ()))) for body, region in zip(item.bodies, op.regions, strict=True)]
+        if op.opcode == "loop":
+            start, stop, step = (as_index(cast("Index | int", op.attributes[k])) for k in ("start", "stop", "step"))
+            return t.LoopStep(str(op.attributes["index"]), start, stop, step, bodies[0], op.span)
+        builder = BlockBuilder(Names(), self.partition.cloned, self._no_leaf, self._no_leaf)
+        condition = builder.operand(op.operands[0], op)
+        return t.BranchStep(tuple(builder.ops), condition, bodies[0], bodies[1], op.span)
+
+    def _no_leaf(self, value: object, reader: Op) -> t.Operand:
+        if isinstance(value, Value) and value.op is not None and value.op.opcode == "load_scalar":
+            return t.ScalarRead(element_name(value), value.type.dtype)
+        raise error("PT503", "a condition that is not a run-time scalar is not lowered to compiled targets", reader.span,
+                    help="compare extents, loop indices or elements read from an integer tensor")
+
+    def param(self, value: Value, live: bool = True) -> t.Param:
+        place = self.places.places[value]
+        shape = value.type.live if live else place.shape
+        strides = place.strides if shape == place.shape else place.stride_list()
+        return t.Param(place.tensor, value.type.dtype, shape, "in", strides, place.base)
+
+    def element(self, op: Op) -> t.Step:
+        symbol = op.attributes.get("symbol")
+        offsets = tuple(as_index(o) for o in cast("tuple[Index | int, ...]", op.attributes["offsets"]))
+        return t.ReadElement(element_name(op.results[0]), str(symbol or ""), self.param(op.operands[0]), offsets, op.span)
+
+    def host(self, op: Op) -> t.Step:
+        operands: list[t.Param | t.Constant | t.ScalarRead | t.IndexValue] = []
+        builder = BlockBuilder(Names(), self.partition.cloned, self._no_leaf, self._no_leaf)
+        for operand in op.operands:
+            if operand in self.places.places and (operand.type.rank or operand.op is not None):
+                operands.append(self.param(operand))
+            else:
+                operands.append(cast(t.Constant, builder.operand(operand, op)))
+        attributes = tuple((k, v) for k, v in op.attributes.items() if k != HOST)
+        results = tuple(t.replace(self.param(r), role="out") for r in op.results)
+        return t.HostCall(op.opcode, tuple(operands), results, attributes, op.span)
+
+    def copy(self, copy: storage.Copy) -> t.Step:
+        """A kernel that copies the live part of a placed or generated value into a place."""
+        self.copied += 1
+        value = copy.value
+        op = Op("clone", (value,), (value.type,), names=(copy.place.tensor,), span=value.op.span if value.op is not None else None)
+        result = op.results[0]
+        space = value.type.live
+        group = Group(len(self.partition.groups) + self.copied, "elementwise", space, [op],
+                      {result: tuple(None if e.constant == 1 else i for i, e in enumerate(space))})
+        local = Storage({**self.places.places, result: copy.place}, self.places.arguments, self.places.workspaces, {result: copy.place})
+        owner = Partition([group], [group], {**self.partition.owner, result: group}, self.partition.cloned)
+        return group_kernels(self.graph, group, local, owner, self.target, self.choices)
 
 
 def group_kernels(graph: Graph, group: Group, places: Storage, partition: Partition, target: Target, choices: TileChoices) -> tuple[t.TileKernel, ...]:
@@ -72,21 +152,9 @@ def obeying(choices: TileChoices, folded: Folded, wish: tuple[int, ...]) -> Tile
     return replace(choices, flat=cols, rows=rows, cols=cols, plane=(rows, cols), whole_row=whole, column_rows=rows, column_cols=cols)
 
 
-def _copy(graph: Graph, value: Value, name: str, places: Storage, partition: Partition, target: Target, choices: TileChoices, number: int,
-          ) -> tuple[t.TileKernel, ...]:
-    """A kernel that copies a placed or generated value into the tensor ``name``."""
-    op = Op("clone", (value,), (value.type,), names=(name,))
-    result = op.results[0]
-    group = Group(number, "elementwise", value.type.shape, [op], {result: tuple(range(value.type.rank))})
-    local = Storage({**places.places, result: Place(name, value.type.shape)}, places.arguments, places.workspaces, [], {result: name})
-    owner = Partition([group], {**partition.owner, result: group}, partition.cloned)
-    return group_kernels(graph, group, local, owner, target, choices)
-
-
-def _scalars(graph: Graph, steps: list[tuple[t.TileKernel, ...]]) -> tuple[t.Scalar, ...]:
-    used = variables_of(tuple(steps)) | variables_of(tuple(p.type.shape for p in graph.parameters))
-    numbers = {s.name for s in scalars_of(tuple(steps))}
-    extents = [t.Scalar(n, I64) for n in graph.symbols if n in used]
+def _scalars(graph: Graph, steps: tuple[t.Step, ...], checks: object) -> tuple[t.Scalar, ...]:
+    """What the caller must give: extents and the user's numbers. Loop indices and elements are made on the way."""
+    used = variables_of((steps, checks)) | variables_of(tuple(p.type.shape for p in graph.parameters))
+    numbers = {s.name for s in scalars_of(steps)}
+    extents = [t.Scalar(n, I64) for n, s in graph.symbols.items() if n in used and s.kind in ("dim", "scalar")]
     return (*extents, *(t.Scalar(p.name, p.type.dtype) for p in graph.parameters if p.name in numbers))
-
-

@@ -89,6 +89,8 @@ class Tiling:
         """Whether the value is read from a tensor of the program."""
         if self.partition.owner.get(value) is self.group:
             return False
+        if value.op is not None and value.op.opcode == "load_scalar":
+            return False
         made = self.partition.cloned.get(value)
         if made is not None and (made.opcode in GENERATORS or value.type.rank == 0 and made.opcode not in ("reshape", "view")):
             return False
@@ -103,14 +105,14 @@ class Tiling:
             return self.group.axes[operand]
         result = self.group.axes[reader.results[0]]
         if reader.operands[0].type.rank and reader.opcode in ("sum", "amax", "amin", "prod", "any", "all"):
-            return tuple(None if e.constant == 1 else i for i, e in enumerate(operand.type.shape))
+            return tuple(None if e.constant == 1 else i for i, e in enumerate(operand.type.live))
         mapped = result[len(result) - rank:]
-        return tuple(None if e.constant == 1 else a for a, e in zip(mapped, operand.type.shape, strict=True))
+        return tuple(None if e.constant == 1 else a for a, e in zip(mapped, operand.type.live, strict=True))
 
     def _matmul_axes(self, op: Op, operand: Value, position: int) -> Axes:
         lead = len(self.group.space) - 2
         own = operand.type.rank - 2
-        axes: list[int | None] = [lead - own + i if operand.type.shape[i].constant != 1 else None for i in range(own)]
+        axes: list[int | None] = [lead - own + i if operand.type.live[i].constant != 1 else None for i in range(own)]
         transposed = bool(op.attributes.get("a_trans" if position == 0 else "b_trans"))
         kept = lead if position == 0 else lead + 1
         inner: tuple[int | None, int | None] = (kept, None) if position == 0 else (None, kept)

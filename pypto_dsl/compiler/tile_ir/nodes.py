@@ -356,11 +356,61 @@ class Workspace:
 
 
 @dataclass(frozen=True)
-class Program:
-    """What a compiled graph is for one target: kernels run in order over the arguments and workspaces, all by name.
+class HostCall:
+    """An operation that the host evaluates with its reference: no target has it as a kernel. Results are written where they lie."""
 
-    ``arguments`` are the user's tensors in the order of the kernel's signature, then returned tensors; ``variants[i]`` are
-    alternatives for step i in order of preference: the first whose ``requires`` hold is run.
+    opcode: str
+    operands: tuple[Param | Constant | ScalarRead | IndexValue, ...]
+    results: tuple[Param, ...]
+    attributes: tuple[tuple[str, object], ...] = ()
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class ReadElement:
+    """``name`` = the element of a tensor at offsets, from here on a run-time scalar; an integer is an Index variable too."""
+
+    name: str
+    symbol: str
+    param: Param
+    offsets: tuple[Index, ...]
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class LoopStep:
+    """``for var in range(start, stop, step)`` around steps."""
+
+    var: str
+    start: Index
+    stop: Index
+    step: Index
+    steps: tuple[Step, ...]
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class BranchStep:
+    """``steps`` when the scalar ``condition`` (computed by ``ops``) holds, else ``orelse``."""
+
+    ops: tuple[BlockOp, ...]
+    condition: Operand
+    steps: tuple[Step, ...]
+    orelse: tuple[Step, ...] = ()
+    span: Span | None = None
+
+
+# A kernel step lists the variants of one TileKernel.
+Step = Union[tuple[TileKernel, ...], HostCall, ReadElement, LoopStep, BranchStep]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a compiled graph is for one target: steps run in order over the arguments and workspaces, all by name.
+
+    ``arguments`` are the user's tensors in the order of the kernel's signature, then returned tensors. A step is a tuple of
+    alternative kernels in order of preference (the first whose ``requires`` hold is run), or control flow of the host.
+    ``checks`` are pairs of extents that must be equal before anything is written.
     """
 
     name: str
@@ -368,7 +418,8 @@ class Program:
     arguments: tuple[Param, ...]
     scalars: tuple[Scalar, ...]
     workspaces: tuple[Workspace, ...]
-    steps: tuple[tuple[TileKernel, ...], ...]
+    steps: tuple[Step, ...]
+    checks: tuple[tuple[Index, Index, Span | None], ...] = ()
 
 
 Statement = Union[Let, For, If, Load, Store, Fill, Block, Init, Finish, Accumulate, "PlacedStatement"]
@@ -381,8 +432,8 @@ class PlacedStatement:
 
 
 __all__ = [
-    "Accumulate", "Block", "BlockOp", "Buffer", "Constant", "Fill", "Finish", "For", "Grid", "If", "IndexValue", "Init",
-    "LaneIndex", "Layout", "Let", "Load", "LoopKind", "Operand", "Pad", "Param", "PlacedStatement", "Program", "Read",
-    "ReadBuffer", "Reduce", "ReduceKind", "Region", "Role", "Scalar", "ScalarRead", "Statement", "Store", "TileKernel",
-    "Unit", "Workspace", "Write", "replace",
+    "Accumulate", "Block", "BlockOp", "BranchStep", "Buffer", "Constant", "Fill", "Finish", "For", "Grid", "HostCall", "If",
+    "IndexValue", "Init", "LaneIndex", "Layout", "Let", "Load", "LoopKind", "LoopStep", "Operand", "Pad", "Param",
+    "PlacedStatement", "Program", "Read", "ReadBuffer", "ReadElement", "Reduce", "ReduceKind", "Region", "Role", "Scalar",
+    "ScalarRead", "Statement", "Step", "Store", "TileKernel", "Unit", "Workspace", "Write", "replace",
 ]
