@@ -14,8 +14,11 @@ import numpy as np
 
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.compiler.graph import Attribute, Graph, Op, TensorType, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.ops.evaluate import evaluate as evaluate_op
+from pypto_dsl.compiler.ops.evaluate import plan
 from pypto_dsl.compiler.ops.reference import round_to
 from pypto_dsl.compiler.tile_ir import nodes as t
 
@@ -94,12 +97,12 @@ def scalar_value(ops: Sequence[t.BlockOp], result: t.Operand, extents: Mapping[s
 def host_call(step: t.HostCall, tensors: Mapping[str, Array], extents: Mapping[str, int], scalars: Mapping[str, int | float]) -> None:
     """Evaluate an operation by its reference and write its results."""
     operands: list[Array] = []
-    dtypes: list[DType] = []
     for o in step.operands:
-        value = window(tensors, o, extents) if isinstance(o, t.Param) else np.asarray(scalar_value((), o, extents, scalars), o.dtype.numpy)
-        operands.append(value)
-        dtypes.append(o.dtype)
-    made = reference_results(step.opcode, operands, dtypes, dict(step.attributes), [r.dtype for r in step.results], extents)
+        operands.append(window(tensors, o, extents) if isinstance(o, t.Param) else np.asarray(scalar_value((), o, extents, scalars), o.dtype.numpy))
+    values = [Value(TensorType(o.dtype, o.shape if isinstance(o, t.Param) else ())) for o in step.operands]
+    attributes = cast("dict[str, Attribute]", dict(step.attributes))
+    op = Op(step.opcode, values, [TensorType(r.dtype, r.shape) for r in step.results], attributes, span=step.span)
+    made = evaluate_op(op, plan(op, Graph(step.opcode)), operands, extents)
     for param, value in zip(step.results, made, strict=True):
         window(tensors, param, extents)[...] = value
 

@@ -195,7 +195,8 @@ class _Fuser:
 
     def _uniform(self, value: Value) -> bool:
         """A run-time scalar, or computed from such: rank 0 and in no group."""
-        return value.type.rank == 0 and value not in self.owner and (value.op is None or value in self.cloned)
+        made = value.op is None or value in self.cloned or value.op.opcode == "load_scalar"
+        return value.type.rank == 0 and value not in self.owner and made
 
     def _exists(self, value: Value) -> bool:
         """A tensor that no group computes."""
@@ -389,7 +390,8 @@ class _Fuser:
         reduced = early.reduced | late.reduced
         if reduced and not (self._leaves_fit(early, reduced) and self._leaves_fit(late, reduced)):
             return False
-        late.ops[:0] = early.ops
+        at = 1 if late.kind == "matmul" else 0  # a matmul group begins with its product
+        late.ops[at:at] = early.ops
         late.axes.update(early.axes)
         late.after |= early.after
         late.kind = "row" if "row" in (early.kind, late.kind) else late.kind

@@ -41,7 +41,8 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
         return _lower_all([_cast(wide, result)], builder, target)
     if target.native(op.opcode, dtypes, result):
         return builder.clone(op, operands).results
-    if op.opcode != "cast" and any(d in SIXTEEN_BIT_FLOATS for d in (*dtypes, result)):
+    definition = REGISTRY[op.opcode]
+    if op.opcode != "cast" and definition.widens and any(d in SIXTEEN_BIT_FLOATS for d in (*dtypes, result)):
         return _widen(op, operands, builder, target)
     if op.opcode == "cast" and (step := _through(dtypes[0], result, target)) is not None:
         first = _cast(operands[0], step, op)
