@@ -103,12 +103,15 @@ void fpu_binary(Fpu op, const char* call, int kind, uint32_t a, uint32_t b, uint
 void fpu_matmul(uint32_t a, uint32_t b, uint32_t tile_a, uint32_t tile_b, uint32_t d, Where w) {
     const char* call = "matmul_tiles";
     need_math(call, w);
-    need_init(MATMUL, call, FULL, get_cb(b, w).format, get_cb(a, w).format, w);
+    const bool transposed = core->fpu == MATMUL_TRANSPOSED;
+    need_init(transposed ? MATMUL_TRANSPOSED : MATMUL, call, FULL, get_cb(b, w).format, get_cb(a, w).format, w);
     need_format('A', b, call, w);  // in0 -> SrcB, in1 -> SrcA
     need_format('B', a, call, w);
     float x[kTile], y[kTile];
     load_source(call, a, tile_a, x, w);
     load_source(call, b, tile_b, y, w);
+    if (transposed)
+        for (int i = 0; i < 32; ++i) for (int j = 0; j < i; ++j) std::swap(y[32 * i + j], y[32 * j + i]);
     Slot& s = dst_slot(call, d, w);
     if (!s.written) std::fill_n(s.lane, kTile, 0.f);
     for (int i = 0; i < 32; ++i) {

@@ -83,6 +83,7 @@ u max_int(u x, u y) { return as_int(x) > as_int(y) ? x : y; }
 u min_int(u x, u y) { return as_int(x) < as_int(y) ? x : y; }
 u int_to_float(u x, u) { return to_bits((float)as_int(x)); }
 u int_to_bf16(u x, u) { return to_bits(bf16_nearest((float)as_int(x))); }
+u round_bf16(u x, u) { return to_bits(bf16_nearest(from_bits(x))); }
 u float_to_int(u x, u) {  // truncates, saturates, NaN gives 0
     const float v = from_bits(x);
     return v >= 0x1p31f ? 0x7fffffffu : v <= -0x1p31f ? 0x80000000u : std::isnan(v) ? 0u : (u)(int32_t)v;

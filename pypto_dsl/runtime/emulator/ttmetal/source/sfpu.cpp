@@ -50,6 +50,15 @@ void sfpu_binary(const Sfpu& op, BinaryLane f, uint32_t left, uint32_t right, ui
     finish(o, op.out);
 }
 
+void sfpu_copy(const char* call, const char* init, uint32_t from, uint32_t to, Where w) {
+    need_init(call, init, w);
+    const Slot& source = dst_slot(call, from, w);
+    Slot& s = dst_slot(call, to, w);
+    dst_filled(call, from, source.kind, w);
+    memcpy(s.lane, source.lane, sizeof s.lane);
+    finish(s, source.kind);
+}
+
 void sfpu_where(const Sfpu& op, uint32_t condition, uint32_t yes, uint32_t no, uint32_t out, Where w) {
     need_init(op.call, op.init, w);
     need_width(op, w);

@@ -17,5 +17,5 @@ u eq(u x, u y), ne(u x, u y), lt(u x, u y), le(u x, u y), gt(u x, u y), ge(u x, 
 // i32, i32 -> i32; wraps
 u add_int(u x, u y), sub_int(u x, u y), mul_int(u x, u y), max_int(u x, u y), min_int(u x, u y);
 // between the two
-u int_to_float(u x, u p), int_to_bf16(u x, u p), float_to_int(u x, u p);
+u int_to_float(u x, u p), int_to_bf16(u x, u p), float_to_int(u x, u p), round_bf16(u x, u p);
 }  // namespace ttemu::lanes

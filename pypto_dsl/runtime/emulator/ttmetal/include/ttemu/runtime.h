@@ -11,7 +11,7 @@ using Where = std::source_location;  // filled in at the call site, so that a tr
 #define TTEMU_HERE ::ttemu::Where where = ::ttemu::Where::current()
 
 // Unpack + FPU operations; each needs its own init to be the last one of that domain.
-enum Fpu : int { NO_FPU, COPY, ADD, SUB, MUL, REDUCE, MATMUL, UNARY_BCAST };
+enum Fpu : int { NO_FPU, COPY, ADD, SUB, MUL, REDUCE, MATMUL, MATMUL_TRANSPOSED, UNARY_BCAST };
 enum Bcast : int { FULL, ROW, COL, SCALAR };
 enum Pool : int { POOL_SUM, POOL_AVG, POOL_MAX };
 enum Dim : int { DIM_ROW, DIM_COL, DIM_SCALAR };
@@ -67,6 +67,7 @@ void sfpu_init(const char* init, Where);
 void sfpu_fill(const Sfpu&, uint32_t dst, uint32_t bits, Where);
 void sfpu_unary(const Sfpu&, UnaryLane, uint32_t dst, uint32_t parameter, Where);
 void sfpu_binary(const Sfpu&, BinaryLane, uint32_t left, uint32_t right, uint32_t out, Where);
+void sfpu_copy(const char* call, const char* init, uint32_t from, uint32_t to, Where);
 void sfpu_where(const Sfpu&, uint32_t condition, uint32_t yes, uint32_t no, uint32_t out, Where);
 void sfpu_reduce(int pool, int dim, const char* init, uint32_t dst, Where);
 

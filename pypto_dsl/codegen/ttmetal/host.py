@@ -1,0 +1,159 @@
+"""host.py: the Python program that runs the emitted kernels through ttnn.generic_op, spelled from the manifest alone."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+CONFIGS = {"reader": "ttnn.ReaderConfigDescriptor()", "writer": "ttnn.WriterConfigDescriptor()"}
+TTNN_DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bfp8_b": "bfloat8_b", "bfp4_b": "bfloat4_b"}
+
+HEAD = '''\
+import pathlib
+import struct
+
+import ttnn
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def f32_word(value):
+    """A number as the 32-bit word that a kernel takes."""
+    return struct.unpack("<I", struct.pack("<f", value))[0]
+
+
+def compute_config(fp32_dest, direct):
+    config = ttnn.ComputeConfigDescriptor()
+    config.math_fidelity = ttnn.MathFidelity.HiFi4
+    config.fp32_dest_acc_en = fp32_dest
+    if direct:  # f32 circular buffers that are unpacked whole to DST, not through tf32
+        modes = ttnn.UnpackToDestMode
+        config.unpack_to_dest_mode = [modes.UnpackToDestFp32 if cb in direct else modes.Default for cb in range(32)]
+    return config
+
+
+def expect(name, tensor, shape):
+    """Kernels address whole tiles of the last two dimensions: the tensor must have the folded shape they were made for."""
+    *lead, rows, columns = (1, 1, *tensor.shape)
+    count = 1
+    for extent in lead:
+        count *= extent
+    *wanted, wanted_rows, wanted_columns = (1, 1, *shape)
+    for extent in wanted:
+        count //= extent
+    if count != 1 or (rows, columns) != (wanted_rows, wanted_columns):
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; reshape it to {list(shape)}")
+
+
+def run(device, tensors, order, items, rings, roles):
+    """One kernel over the device's grid: every core takes an equal share of the items."""
+    if items == 0:
+        return
+    grid = device.compute_with_storage_grid_size()
+    cores = [ttnn.CoreCoord(n % grid.x, n // grid.x) for n in range(min(items, grid.x * grid.y))]
+    core_set = ttnn.CoreRangeSet([ttnn.CoreRange(core, core) for core in cores])
+    share = [(n * items // len(cores), (n + 1) * items // len(cores)) for n in range(len(cores))]
+    descriptors = [
+        ttnn.CBDescriptor(total_size=pages * page_size, core_ranges=core_set, format_descriptors=[
+            ttnn.CBFormatDescriptor(buffer_index=index, data_format=data_format, page_size=page_size)])
+        for index, data_format, page_size, pages in rings]
+    kernels = []
+    for path, accessors, arguments, settings in roles:
+        words = [w for name in accessors for w in ttnn.TensorAccessorArgs(tensors[name]).get_compile_time_args()]
+        kernels.append(ttnn.KernelDescriptor(
+            kernel_source=str(HERE / path), source_type=ttnn.KernelDescriptor.SourceType.FILE_PATH, core_ranges=core_set, compile_time_args=words,
+            config=settings, runtime_args=[(core, arguments(begin, end - begin)) for core, (begin, end) in zip(cores, share)]))
+    program = ttnn.ProgramDescriptor(kernels=kernels, semaphores=[], cbs=descriptors)
+    ttnn.generic_op([tensors[name] for name in order], program)
+'''
+
+
+def host_text(manifest: Mapping[str, Any]) -> str:
+    """The text of host.py for a program's manifest."""
+    name = _identifier(manifest["name"])
+    source = next((k["source"] for step in manifest["steps"] for k in step if k["source"]), None)
+    lines = [f'"""{manifest["name"]} through ttnn.generic_op. Generated{f" from {source}" if source else ""} for ttnn {manifest["ttnn"]}; '
+             'not run on a device."""', *HEAD.splitlines(), "", ""]
+    arguments = [a["name"] for a in manifest["arguments"]]
+    users = [s["name"] for s in manifest["scalars"] if s["name"] not in _extents(manifest)]
+    lines.append(f"def {name}({', '.join(['device', *map(_identifier, arguments), *map(_identifier, users)])}):")
+    lines += [f"    {line}" for line in _bindings(manifest)]
+    named = ", ".join(f'"{a}": {_identifier(a)}' for a in arguments)
+    lines.append(f"    tensors = {{{named}}}")
+    for w in manifest["workspaces"]:
+        shape = ", ".join(w["shape"])
+        lines.append(f'    tensors["{w["name"]}"] = ttnn.empty([{shape}], dtype=ttnn.{TTNN_DTYPES[w["dtype"]]}, layout=ttnn.TILE_LAYOUT, device=device)')
+    for step in manifest["steps"]:
+        lines += [f"    {line}" for line in _step(step, manifest["name"])]
+    written = [a["name"] for a in manifest["arguments"] if a["role"] != "in"]
+    lines.append(f"    return {', '.join(map(_identifier, written)) or None}")
+    return "\n".join(lines) + "\n"
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _extents(manifest: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
+    """Extent -> (argument, dimension) that gives it."""
+    found: dict[str, tuple[str, int]] = {}
+    for a in manifest["arguments"]:
+        for i, e in enumerate(a["shape"]):
+            if re.fullmatch(r"[A-Za-z_]\w*", e):
+                found.setdefault(e, (a["name"], i))
+    return found
+
+
+def _bindings(manifest: Mapping[str, Any]) -> Iterable[str]:
+    for extent, (argument, i) in _extents(manifest).items():
+        yield f"{extent} = {_identifier(argument)}.shape[{i}]"
+
+
+def _step(variants: list[Mapping[str, Any]], title: str) -> list[str]:
+    """The kernel of a step whose requirements hold, or an error that names them."""
+    lines: list[str] = []
+    for i, kernel in enumerate(variants):
+        conditions = " and ".join(f"{c} >= 0" for c in kernel["requires"])
+        if not conditions and i == 0:
+            return [f"# {kernel['name']}", *_kernel(kernel)]
+        head = f"{'if' if i == 0 else 'elif'} {conditions}:" if conditions else "else:"
+        lines += [head, *(f"    {line}" for line in _kernel(kernel))]
+        if not conditions:
+            return lines
+    lines += ["else:", f'    raise ValueError("no schedule of {title} takes tensors of these extents")']
+    return lines
+
+
+def _kernel(kernel: Mapping[str, Any]) -> list[str]:
+    lines = [f"{s['name']} = {_value(s)}" for s in kernel["scalars"] if s["value"] is not None]
+    for p in kernel["params"]:
+        lines.append(f'expect("{p["tensor"]}", tensors["{p["tensor"]}"], ({", ".join(p["shape"])},))')
+    bound = {p["name"]: p["tensor"] for p in kernel["params"]}
+    lines.append("rings = [")
+    for r in kernel["rings"]:
+        lines.append(f"    ({r['index']}, ttnn.{TTNN_DTYPES[r['dtype']]}, {r['page_bytes']}, {r['pages']}),  # {r['name']}")
+    lines.append("]")
+    lines.append("roles = [")
+    for role in ("reader", "writer", "compute"):
+        r = kernel["roles"][role]
+        words = ", ".join(_argument(a, bound, kernel) for a in r["arguments"])
+        accessors = ", ".join(f'"{bound[a]}"' for a in r["accessors"])
+        config = CONFIGS.get(role, f"compute_config({kernel['fp32_dest']}, {kernel['unpack_to_dest']})")
+        lines.append(f'    ("{kernel["name"]}/{r["file"]}", [{accessors}], lambda start, count: [{words}], {config}),')
+    lines.append("]")
+    items = " * ".join(f"({e})" for e in kernel["items"]) or "1"
+    order = ", ".join(f'"{t}"' for t in dict.fromkeys(p["tensor"] for p in sorted(kernel["params"], key=lambda p: bool(p["role"] != "in"))))
+    lines.append(f"run(device, tensors, [{order}], {items}, rings, roles)")
+    return lines
+
+
+def _value(scalar: Mapping[str, Any]) -> str:
+    return f"f32_word({scalar['value']})" if scalar["dtype"] == "f32" else str(scalar["value"])
+
+
+def _argument(name: str, bound: Mapping[str, str], kernel: Mapping[str, Any]) -> str:
+    if name.endswith(".address"):
+        return f'tensors["{bound[name.removesuffix(".address")]}"].buffer_address()'
+    scalar = next((s for s in kernel["scalars"] if s["name"] == name), None)
+    user_float = scalar is not None and scalar["value"] is None and scalar["dtype"] in ("f32", "bf16")
+    return f"f32_word({name})" if user_float else name

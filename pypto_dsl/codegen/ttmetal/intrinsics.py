@@ -1,0 +1,101 @@
+"""How ttnn spells each call of placed Tile IR: one table per version, call -> (text, header under api/compute/).
+
+In a text `{c0}` is the circular buffer of the first tile, `{t0}` its page in the window, `{s0}` a DST slot, `{w0}` a 32-bit word,
+`{dst}` the DataFormat of DST. Names and signatures as in the headers of the ttnn 0.81.1 wheel; the real-header gate checks every row.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """The text of one call, and the header that declares it."""
+
+    text: str
+    header: str
+
+
+TILE_MOVE, BINARY, BCAST, MATMUL, REDUCE = "tile_move_copy.h", "eltwise_binary.h", "bcast.h", "matmul.h", "reduce.h"
+SFPU_BINARY, API, COMMON = "eltwise_binary_sfpu.h", "compute_kernel_api.h", "common.h"
+SCALAR, FILL, COMP = "eltwise_unary/binop_with_scalar.h", "eltwise_unary/fill.h", "eltwise_unary/comp.h"
+BROADCASTS = {"row": ("rows", "ROW"), "col": ("cols", "COL"), "scalar": ("scalar", "SCALAR")}
+INT32, FLOAT32, BFLOAT16 = (f"static_cast<uint32_t>(DataFormat::{n})" for n in ("Int32", "Float32", "Float16_b"))
+
+
+def _unary(name: str, header: str, arguments: str = "") -> tuple[Spelling, Spelling]:
+    """An SFPU routine on one slot and its init."""
+    return Spelling(f"{name}_tile{arguments}({{s0}})", header), Spelling(f"{name}_tile_init{arguments}()", header)
+
+
+def _binary(name: str, header: str = SFPU_BINARY, arguments: str = "") -> tuple[Spelling, Spelling]:
+    """An SFPU routine on two slots and its init."""
+    return Spelling(f"{name}{arguments}({{s0}}, {{s1}}, {{s2}})", header), Spelling(f"{name}_init()", header)
+
+
+def _version_0_81_1() -> dict[str, Spelling]:
+    pairs: dict[str, tuple[Spelling, Spelling]] = {
+        "exp": _unary("exp", "eltwise_unary/exp.h"), "exp2": _unary("exp2", API), "log": _unary("log", API), "tanh": _unary("tanh", API),
+        "sqrt": _unary("sqrt", "eltwise_unary/sqrt.h"), "reciprocal": _unary("recip", "eltwise_unary/recip.h"), "silu": _unary("silu", API),
+        "sigmoid": _unary("sigmoid", API), "gelu": _unary("gelu", "eltwise_unary/gelu.h", "<false>"),  # the default is the fast form
+        "neg": _unary("negative", "eltwise_unary/negative.h"), "abs": _unary("abs", API),
+        # add and sub cut to 16 bits unless told otherwise; mul, div and power round by themselves
+        "add": _binary("add_binary_tile", arguments="<DstRoundingMode::NearestEven>"),
+        "sub": _binary("sub_binary_tile", arguments="<DstRoundingMode::NearestEven>"),
+        "mul": _binary("mul_binary_tile"), "div": _binary("div_binary_tile"), "pow": _binary("power_binary_tile"),
+        "maximum": _binary("binary_max_tile", "binary_max_min.h"), "minimum": _binary("binary_min_tile", "binary_max_min.h"),
+        **{n: _binary(f"{n}_binary_tile") for n in ("eq", "ne", "lt", "le", "gt", "ge")},
+        "add_int": _binary("add_int_tile", "add_int_sfpu.h", "<DataFormat::Int32>"),
+        "sub_int": _binary("sub_int_tile", "sub_int_sfpu.h", "<DataFormat::Int32>"),
+        "mul_int": (_binary("mul_int_tile", "mul_int_sfpu.h", "<DataFormat::Int32>")[0],
+                    Spelling("mul_int_tile_init<DataFormat::Int32>()", "mul_int_sfpu.h")),
+        "max_int": _binary("binary_max_int32_tile", "binary_max_min.h"), "min_int": _binary("binary_min_int32_tile", "binary_max_min.h"),
+        "add_scalar": (Spelling("add_unary_tile({s0}, {w0})", SCALAR), Spelling("binop_with_scalar_tile_init()", SCALAR)),
+        "pow_scalar": (Spelling("power_tile({s0}, {w0})", API), Spelling("power_tile_init()", API)),
+        "fill": (Spelling("fill_tile_bitcast({s0}, {w0})", FILL), Spelling("fill_tile_init()", FILL)),
+        "where": (Spelling("where_tile<DataFormat::{dst}>({s0}, {s1}, {s2}, {s3})", "eltwise_unary/where.h"),
+                  Spelling("where_tile_init()", "eltwise_unary/where.h")),
+        "duplicate": (Spelling("copy_dest_values<DataFormat::{dst}>({s0}, {s1})", "copy_dest_values.h"),
+                      Spelling("copy_dest_values_init()", "copy_dest_values.h")),
+        "copy": (Spelling("copy_tile({c0}, {t0}, {s0})", TILE_MOVE), Spelling("copy_init({c0})", TILE_MOVE)),
+        "matmul": (Spelling("matmul_tiles({c0}, {c1}, {t0}, {t1}, {s0})", MATMUL), Spelling("matmul_init({c0}, {c1})", MATMUL)),
+        "matmul_transposed": (Spelling("matmul_tiles({c0}, {c1}, {t0}, {t1}, {s0})", MATMUL), Spelling("matmul_init({c0}, {c1}, 1)", MATMUL)),
+    }
+    for name, source, result in (("int_to_float", INT32, FLOAT32), ("float_to_int", FLOAT32, INT32), ("round_bf16", FLOAT32, BFLOAT16)):
+        header = "eltwise_unary/typecast.h"
+        pairs[name] = (Spelling(f"typecast_tile<{source}, {result}>({{s0}})", header), Spelling(f"typecast_tile_init<{source}, {result}>()", header))
+    for name in ("add", "sub", "mul"):
+        pairs[f"fpu_{name}"] = (Spelling(f"{name}_tiles({{c0}}, {{c1}}, {{t0}}, {{t1}}, {{s0}})", BINARY),
+                                Spelling(f"{name}_init({{c0}}, {{c1}})", BINARY))
+        for how, (form, _) in BROADCASTS.items():
+            pairs[f"fpu_{name}_{how}"] = (Spelling(f"{name}_tiles_bcast_{form}({{c0}}, {{c1}}, {{t0}}, {{t1}}, {{s0}})", BCAST),
+                                          Spelling(f"{name}_bcast_{form}_init({{c0}}, {{c1}})", BCAST))
+    for how, (_, kind) in BROADCASTS.items():
+        pairs[f"copy_{how}"] = (Spelling(f"unary_bcast<BroadcastType::{kind}>({{c0}}, {{t0}}, {{s0}})", BCAST),
+                                Spelling(f"unary_bcast_init<BroadcastType::{kind}>({{c0}})", BCAST))
+    table = {k: v for name, (call, init) in pairs.items() for k, v in ((name, call), (f"{name}_init", init))}
+    for name in ("sub", "mul"):
+        table[f"{name}_scalar"] = Spelling(f"{name}_unary_tile({{s0}}, {{w0}})", SCALAR)
+    table["fill_int"] = Spelling("fill_tile_int<DataFormat::Int32>({s0}, {w0})", FILL)
+    # along columns: one result per row, which the vendor calls reducing a row
+    for kind in ("sum", "max"):
+        pool = f"PoolType::{kind.upper()}"
+        table[f"sfpu_reduce_{kind}_init"] = Spelling(f"sfpu_reduce_init<{pool}, DataFormat::Float32>()", API)
+        for along, dim in (("cols", "ROW"), ("rows", "COL")):
+            form = f"{pool}, ReduceDim::REDUCE_{dim}"
+            table[f"sfpu_reduce_{kind}_{along}"] = Spelling(f"sfpu_reduce<{pool}, DataFormat::Float32, ReduceDim::REDUCE_{dim}>({{s0}})", API)
+            table[f"reduce_{kind}_{along}"] = Spelling(f"reduce_tile<{form}>({{c0}}, {{c1}}, {{t0}}, {{t1}}, {{s0}})", REDUCE)
+            table[f"reduce_{kind}_{along}_init"] = Spelling(f"reduce_init<{form}>({{c0}}, {{c1}}, {{c2}})", REDUCE)
+    table["reduce_uninit"] = Spelling("reduce_uninit()", REDUCE)
+    table["startup"] = Spelling("compute_kernel_hw_startup({c0}, {c1}, {c2})", COMMON)
+    table["startup_reverse"] = Spelling("compute_kernel_hw_startup<SrcOrder::Reverse>({c0}, {c1}, {c2})", COMMON)
+    table["format_a"] = Spelling("reconfig_data_format_srca({c0})", COMMON)
+    table["format_b"] = Spelling("reconfig_data_format_srcb({c0})", COMMON)
+    table["format_ab"] = Spelling("reconfig_data_format({c0}, {c1})", COMMON)
+    table["format_pack"] = Spelling("pack_reconfig_data_format({c0})", COMMON)
+    return table
+
+
+INTRINSICS: Mapping[str, Mapping[str, Spelling]] = MappingProxyType({"0.81.1": MappingProxyType(_version_0_81_1())})

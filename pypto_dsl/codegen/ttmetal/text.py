@@ -1,0 +1,73 @@
+"""Words of emitted C++: lines with depth and the user's lines behind them, indexes, literals, names."""
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass, field
+
+from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.index import Index, Spelling
+from pypto_dsl.compiler.index import text as index_text
+from pypto_dsl.compiler.span import Span
+
+# Page numbers, extents and offsets are 32-bit words that are never negative.
+CPP = Spelling("{a} / {b}", "{a} % {b}", "{a} < {b} ? {a} : {b}", "{a} > {b} ? {a} : {b}", frozenset())
+KEYWORDS = frozenset({
+    "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum", "export", "extern",
+    "float", "for", "friend", "goto", "if", "inline", "int", "long", "namespace", "new", "operator", "private", "protected", "public", "register",
+    "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "try", "typedef", "union", "unsigned",
+    "using", "virtual", "void", "volatile", "while", "item", "start", "count", "lane", "main", "kernel_main"})
+
+
+@dataclass
+class Lines:
+    """A text under construction; ``origins`` are (line, file, line) of the user's source behind an emitted line."""
+
+    lines: list[str] = field(default_factory=list)
+    depth: int = 0
+    origins: list[tuple[int, str, int]] = field(default_factory=list)
+
+    def __call__(self, line: str = "", span: Span | None = None) -> None:
+        """Append a line, with the user's line as a comment when there is one."""
+        if span is not None:
+            self.origins.append((len(self.lines) + 1, span.basename, span.line))
+            line += f"  // {span.basename}:{span.line}"
+        self.lines.append("    " * self.depth + line if line else "")
+
+    def open(self, line: str) -> None:
+        """Append a line that opens a brace."""
+        self(line + " {")
+        self.depth += 1
+
+    def close(self) -> None:
+        """Close the innermost brace."""
+        self.depth -= 1
+        self("}")
+
+    def text(self) -> str:
+        """Everything, ending in a newline."""
+        return "\n".join(self.lines) + "\n"
+
+
+def index(x: Index, bracket: bool = False) -> str:
+    """An Index in C++."""
+    return index_text(x, CPP, bracket).replace("*", " * ")
+
+
+def bits(value: float, dtype: DType) -> str:
+    """The bits of a number in its dtype, as a hexadecimal literal. The value is exact in the dtype."""
+    if dtype.is_integer:
+        return f"0x{int(value) & 0xFFFFFFFF:08x}"
+    word: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    return f"0x{word >> 16:04x}" if dtype.name == "bf16" else f"0x{word:08x}"
+
+
+def float_bits(value: float) -> str:
+    """The f32 bits of a number."""
+    word: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    return f"0x{word:08x}u"
+
+
+def comment(text: str) -> str:
+    """A user's text as one line of comment."""
+    return re.sub(r"\s+", " ", text).strip()

@@ -1,0 +1,139 @@
+"""Elements as tiles: how many, which page, and whether a region can be read or written in whole tiles at all."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.index import Compound, Index, as_index, ceildiv, floordiv
+from pypto_dsl.compiler.span import Span
+from pypto_dsl.compiler.targets import Target
+from pypto_dsl.compiler.tile_ir.nodes import Param, Region
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The target's tile and what its statements need to know of it."""
+
+    rows: int
+    cols: int
+    target: str
+
+    def tiles(self, extent: Index, axis: int) -> Index:
+        """Whole tiles that ``extent`` elements take along an axis (0 rows, 1 columns); one when the extent is known to fit."""
+        size = (self.rows, self.cols)[axis]
+        bound = upper_bound(extent)
+        return as_index(1) if bound is not None and bound <= size else ceildiv(extent, size)
+
+    def valid(self, extent: Index, axis: int, spelled: Index | None = None) -> Index:
+        """Live lanes of the last tile of ``extent`` elements; ``spelled`` is the extent without Lets, for counting tiles."""
+        size = (self.rows, self.cols)[axis]
+        return extent - (self.tiles(extent if spelled is None else spelled, axis) - 1) * size
+
+    def ragged(self, extent: Index, axis: int) -> bool:
+        """Whether the last tile may have dead lanes."""
+        return (extent % (self.rows, self.cols)[axis]).constant != 0
+
+
+def geometry(target: Target) -> Geometry:
+    """The tile of a target."""
+    table = target.table("geometry")
+    return Geometry(table["rows"], table["cols"], target.name)
+
+
+def upper_bound(extent: Index) -> int | None:
+    """A constant that ``extent`` does not exceed, from its own form: a constant, or a minimum with one."""
+    if extent.constant is not None:
+        return extent.constant
+    if len(extent.terms) == 1 and extent.terms[0][1] == 1 and len(extent.terms[0][0]) == 1:
+        atom = extent.terms[0][0][0]
+        if isinstance(atom, Compound) and atom.op == "min":
+            bounds = [b for b in (upper_bound(atom.a), upper_bound(atom.b)) if b is not None]
+            return min(bounds, default=None)
+    return None
+
+
+def matrix(param: Param) -> tuple[tuple[Index, ...], Index, Index]:
+    """Leading extents, rows and columns of a parameter; a vector is one row, a scalar one element."""
+    one = as_index(1)
+    *lead, rows, cols = (one, one, *param.shape)
+    return tuple(lead), rows, cols
+
+
+@dataclass(frozen=True)
+class Window:
+    """A region in tiles: the page of its first tile, pages between rows of tiles, and the live extents in elements."""
+
+    param: Param
+    first: Index
+    across: Index
+    rows: Index
+    cols: Index
+    row_tiles: Index
+    col_tiles: Index
+
+    def page(self, row: Index, col: Index) -> Index:
+        """The page of tile (row, col) of the window."""
+        return self.first + row * self.across + col
+
+
+def window(region: Region, tile: Geometry, lets: Mapping[str, Index], span: Span | None, writing: bool) -> Window:
+    """The region as tiles.
+
+    Raises KernelError PT521 for a region that does not start at a tile, and for a store that ends inside a tile which the tensor
+    goes on after: the neighbours in that tile would be overwritten. PT522 for a strided view, which interleaved pages cannot give.
+    """
+    param = region.param
+    if param.strides is not None or param.base.terms:
+        raise error("PT522", f"`{param.name}` is read or written through a strided view, and {tile.target} reads whole tiles of dense tensors", span,
+                    help="copy the view into a tensor of its own first", target=tile.target, tensor=param.name)
+    lead, rows, cols = matrix(param)
+    offset, extent = (as_index(0), as_index(0), *region.offset), (as_index(1), as_index(1), *region.extent)
+    size = (tile.rows, tile.cols)
+    for axis, whole in ((0, rows), (1, cols)):
+        start, count = (x[axis - 2].substitute(lets) for x in (offset, extent))
+        start, count = _resolved(start, lets), _resolved(count, lets)
+        if (start % size[axis]).constant != 0:
+            raise _misaligned(tile, param, axis, f"starts at {start}, which is not a multiple of {size[axis]}", span)
+        ends = (count % size[axis]).constant == 0 or _reaches(start, count, whole, size[axis])
+        if writing and not ends:
+            raise _misaligned(tile, param, axis, f"ends at {start + count}, inside a tile that the tensor of {whole} goes on after", span)
+    batch, first_rows = as_index(0), tile.tiles(rows, 0)
+    for extent_, start in zip(lead, offset[:-2][-len(lead):] if lead else (), strict=True):
+        batch = batch * extent_ + start
+    across = tile.tiles(cols, 1)
+    first = (batch * first_rows + floordiv(offset[-2].substitute(lets), tile.rows)) * across + floordiv(offset[-1].substitute(lets), tile.cols)
+    live_rows, live_cols = extent[-2], extent[-1]
+    resolved = tuple(_resolved(e, lets) for e in (live_rows, live_cols))
+    row_tiles, col_tiles = tile.tiles(resolved[0], 0), tile.tiles(resolved[1], 1)
+    return Window(param, first, across, live_rows, live_cols, row_tiles, col_tiles)
+
+
+def _resolved(x: Index, lets: Mapping[str, Index]) -> Index:
+    """``x`` with every Let spelled out."""
+    for _ in range(len(lets) + 1):
+        spelled = x.substitute(lets)
+        if spelled == x:
+            return x
+        x = spelled
+    return x
+
+
+def _reaches(start: Index, count: Index, whole: Index, size: int) -> bool:
+    """Whether start + count is the end of the dimension, or min(step, whole - start) with a step of whole tiles."""
+    if start + count == whole:
+        return True
+    if len(count.terms) != 1 or count.terms[0][1] != 1 or len(count.terms[0][0]) != 1:
+        return False
+    atom = count.terms[0][0][0]
+    if not isinstance(atom, Compound) or atom.op != "min":
+        return False
+    sides = (atom.a, atom.b)
+    return any(side + start == whole and (other % size).constant == 0 for side, other in (sides, sides[::-1]))
+
+
+def _misaligned(tile: Geometry, param: Param, axis: int, what: str, span: Span | None) -> Exception:
+    axes = ("rows", "columns")
+    return error("PT521", f"the part of `{param.name}` taken along its {axes[axis]} {what}; {tile.target} moves whole tiles of "
+                 f"{tile.rows} x {tile.cols}", span, help=f"use offsets and tile sizes that are multiples of {(tile.rows, tile.cols)[axis]}",
+                 target=tile.target, tensor=param.name, axis=axis)

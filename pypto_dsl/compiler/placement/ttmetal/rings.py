@@ -1,0 +1,249 @@
+"""Circular buffers: how many pages each ring has, who streams through it, its number, and whether all of them fit L1."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from pypto_dsl.compiler.errors import CompilerBug, error
+from pypto_dsl.compiler.index import Index, as_index, ceildiv, var
+from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, geometry, window
+from pypto_dsl.compiler.placement.ttmetal.select import reads, walk
+from pypto_dsl.compiler.span import Span
+from pypto_dsl.compiler.targets import Target
+from pypto_dsl.compiler.tile_ir.nodes import Buffer, For, If, Let, Load, Param, Region, Statement, Store, TileKernel
+from pypto_dsl.compiler.tile_ir.ttmetal import FillTile, MapTiles, MatmulTiles, ReduceTiles
+
+Node = TypeVar("Node")
+
+
+@dataclass
+class Use:
+    """What is known of one ring while it is being sized."""
+
+    buffer: Buffer
+    tiles: Index
+    by_reader: bool
+    once: bool = False
+    readers: list[Statement] = field(default_factory=list)
+    fills: list[Statement] = field(default_factory=list)
+    sequence: dict[int, int] = field(default_factory=dict)  # reading statement -> its place among all statements
+
+    @property
+    def stored(self) -> bool:
+        return any(isinstance(s, Store) for s in self.readers)
+
+
+def lets_of(kernel: TileKernel) -> dict[str, Index]:
+    """Every Let of a kernel by name."""
+    return {s.name: s.value for s in walk((*kernel.once, *kernel.body)) if isinstance(s, Let)}
+
+
+def spelled(x: Index, lets: Mapping[str, Index]) -> Index:
+    """``x`` with every Let spelled out."""
+    for _ in range(len(lets) + 1):
+        new = x.substitute(lets)
+        if new == x:
+            break
+        x = new
+    return x
+
+
+def allocate_rings(kernel: TileKernel, target: Target) -> TileKernel:
+    """Give every buffer its ring: pages, stream or window, number, exact unpacking. Raises KernelError PT410 when L1 cannot hold them."""
+    tile, lets = geometry(target), lets_of(kernel)
+    uses, groups = _collect(kernel, tile, lets)
+    streaming = _streaming(uses, groups, lets)
+    scalars = {s.name for s in kernel.scalars} | {v for p in kernel.params for e in p.shape for v in e.variables()}
+    depth = int(target.table("rings")["depth"])
+    order = [u.buffer.name for u in uses.values()]
+    sized: dict[str, Buffer] = {}
+    for name, use in uses.items():
+        uniform = spelled(use.tiles, lets).variables() <= scalars
+        stream = name in streaming
+        tiles = spelled(use.tiles, lets) if uniform else _bound(use.buffer, tile)
+        if not stream and not uniform and not use.by_reader:
+            raise error("PT523", f"`{name}` is computed in pieces of changing size and read more than once, which {target.name} has no form for",
+                        use.buffer.span, help="choose a tile that divides the extent", target=target.name)
+        between = not use.by_reader and not use.stored  # made and used by compute: all of it is there before the first is used
+        slots = 1 if use.once or between else depth
+        pages = tiles if not stream or between else as_index(1)
+        f32 = use.buffer.dtype.name == "f32"
+        sized[name] = replace(use.buffer, tiles=pages, slots=slots, stream=stream, direct=f32 and not use.stored)
+    numbered = _number(kernel, uses, sized, order, target)
+    _check_budget(kernel, numbered, uses, tile, target)
+    return rebuffer(kernel, numbered)
+
+
+def _collect(kernel: TileKernel, tile: Geometry, lets: Mapping[str, Index]) -> tuple[dict[str, Use], list[list[tuple[str, int]]]]:
+    """Every ring's fills and readers, and the groups of neighbouring Loads as (buffer, which of its fills)."""
+    uses: dict[str, Use] = {}
+    groups: list[list[tuple[str, int]]] = []
+
+    def fill(s: Statement, buffer: Buffer, tiles: Index, by_reader: bool, once: bool) -> None:
+        use = uses.setdefault(buffer.name, Use(buffer, tiles, by_reader, once))
+        if use.fills and (use.by_reader != by_reader or spelled(use.tiles, lets) != spelled(tiles, lets)):
+            raise CompilerBug("placement.ttmetal.rings", f"the ring {buffer.name} is filled in two different ways")
+        use.fills.append(s)
+
+    def walk_body(body: Iterable[Statement], once: bool) -> None:
+        group: list[tuple[str, int]] | None = None
+        for s in body:
+            if isinstance(s, Load):
+                w = window(s.region, tile, lets, s.span, writing=False)
+                fill(s, s.buffer, w.row_tiles * w.col_tiles, True, once)
+                if group is None:
+                    groups.append(group := [])
+                group.append((s.buffer.name, len(uses[s.buffer.name].fills) - 1))
+                continue
+            if not isinstance(s, Let):
+                group = None
+            if isinstance(s, FillTile):
+                fill(s, s.buffer, as_index(1), True, once)
+            elif isinstance(s, MapTiles):
+                for p in s.packs:
+                    fill(s, p.buffer, s.rows.count * s.cols.count, False, once)
+            elif isinstance(s, ReduceTiles):
+                if isinstance(s.steps, For):
+                    walk_body(s.steps.body, once)
+                fill(s, s.target, s.outer.count, False, once)
+            elif isinstance(s, MatmulTiles):
+                walk_body(s.loads, once)
+                fill(s, s.target, s.rows.count * s.cols.count, False, once)
+            elif isinstance(s, For):
+                walk_body(s.body, once)
+            elif isinstance(s, If):
+                walk_body(s.body, once)
+                walk_body(s.orelse, once)
+
+    walk_body(kernel.once, True)
+    walk_body(kernel.body, False)
+    for place, s in enumerate(walk(kernel.body)):
+        for b in reads(s):
+            if b.name not in uses:
+                raise CompilerBug("placement.ttmetal.rings", f"nothing fills {b.name} before {type(s).__name__} reads it")
+            uses[b.name].readers.append(s)
+            uses[b.name].sequence[id(s)] = place
+    return uses, groups
+
+
+def _streaming(uses: Mapping[str, Use], groups: Sequence[Sequence[tuple[str, int]]], lets: Mapping[str, Index]) -> frozenset[str]:
+    """Rings whose pages go through one by one: each fill has one reader, which takes them in order.
+
+    The reader kernel loads a group of neighbouring Loads whole buffers first and then, in one loop, those that stream: they must go
+    to one statement, the group's first, in equal numbers, or it would wait for room in one ring while compute waits for another.
+    """
+    may = {n for n, u in uses.items() if not u.once and len(u.readers) == len(u.fills) and all(_in_order(s, u, lets) for s in u.readers)}
+    for group in groups:
+        inside = [(n, i) for n, i in group if n in may and not uses[n].stored]
+        if not inside:
+            continue
+        first = min(inside, key=lambda x: uses[x[0]].sequence[id(uses[x[0]].readers[x[1]])])
+        for n, i in inside:
+            together = uses[n].readers[i] is uses[first[0]].readers[first[1]]
+            if not together or spelled(uses[n].tiles, lets) != spelled(uses[first[0]].tiles, lets):
+                may.discard(n)
+    return frozenset(may)
+
+
+def _in_order(s: Statement, use: Use, lets: Mapping[str, Index]) -> bool:
+    if isinstance(s, Store):
+        return True
+    if isinstance(s, MatmulTiles):
+        return False
+    if isinstance(s, MapTiles):
+        refs = [t for o in s.ops for t in o.tiles if t.buffer.name == use.buffer.name]
+        count, order = s.rows.count * s.cols.count, _linear(s.rows.var, s.rows.count, s.cols.var, s.cols.count)
+    elif isinstance(s, ReduceTiles):
+        refs = [t for o in s.ops for t in o.tiles if t.buffer.name == use.buffer.name]
+        refs += [s.source] if s.source is not None and s.source.buffer.name == use.buffer.name else []
+        if any(o.last for o in s.ops for t in o.tiles if t.buffer.name == use.buffer.name):
+            return False
+        rows, cols = (s.outer, s.inner) if s.axis == 1 else (s.inner, s.outer)
+        if s.axis == 0 and cols.count.constant != 1:
+            return False
+        count, order = rows.count * cols.count, _linear(rows.var, rows.count, cols.var, cols.count)
+    else:
+        return False
+    return spelled(count, lets) == spelled(use.tiles, lets) and all(t.tile == order for t in refs)
+
+
+def _linear(row: str, rows: Index, col: str, cols: Index) -> Index:
+    """The number of tile (row, col), row by row; variables of single tiles are 0."""
+    r = as_index(0) if rows.constant == 1 else var(row)
+    c = as_index(0) if cols.constant == 1 else var(col)
+    return r * cols + c
+
+
+def _bound(buffer: Buffer, tile: Geometry) -> Index:
+    """Tiles of the buffer's static shape."""
+    return ceildiv(buffer.shape[0], tile.rows) * ceildiv(buffer.shape[1], tile.cols)
+
+
+def _number(kernel: TileKernel, uses: Mapping[str, Use], sized: Mapping[str, Buffer], order: Sequence[str], target: Target) -> dict[str, Buffer]:
+    """Ring numbers: what is loaded or made from 0 on, what is stored from the first output on, by convention."""
+    rings = target.table("rings")
+    count, first = int(rings["count"]), int(rings["first_output"])
+    if len(order) > count:
+        raise error("PT411", f"`{kernel.title}` needs {len(order)} circular buffers on {target.name}, and a core has {count}", kernel.span,
+                    help="split the kernel into two", target=target.name)
+    inner, outer = list(range(count)), [*range(first, count), *range(first)]
+    numbered: dict[str, Buffer] = {}
+    stored = [n for n in order if uses[n].stored]
+    for name in [*stored, *(n for n in order if n not in stored)]:
+        pool = outer if name in stored else inner
+        number = pool[0]
+        inner.remove(number)
+        outer.remove(number)
+        numbered[name] = replace(sized[name], ring=number)
+    return numbered
+
+
+def page_bytes(buffer: Buffer, target: Target) -> int:
+    """Bytes of a page of the buffer's format; PT502 for a dtype that has none."""
+    row = target.table("formats").get(buffer.dtype.name)
+    if row is None:
+        raise error("PT502", f"`{buffer.name}` is {buffer.dtype}, which has no tile format on target {target.name}", buffer.span,
+                    notes=(f"formats are {', '.join(target.table('formats'))}",), help="cast it to one of them", target=target.name)
+    return int(row["bytes"])
+
+
+def _check_budget(kernel: TileKernel, rings: Mapping[str, Buffer], uses: Mapping[str, Use], tile: Geometry, target: Target) -> None:
+    budget = int(target.table("memory")["l1"]["budget"])
+    rows: list[tuple[int, str, int, int, Span | None]] = []
+    fixed, per_tile = 0, 0
+    for name, ring in rings.items():
+        tiles = ring.tiles if ring.tiles is not None else as_index(1)
+        most = tiles.constant
+        if most is None:
+            most = _bound(uses[name].buffer, tile).constant
+        if most is None:
+            raise CompilerBug("placement.ttmetal.rings", f"the ring {name} has {tiles} pages and no static bound")
+        nbytes = most * ring.slots * page_bytes(ring, target)
+        if most > 1:
+            per_tile += ring.slots * page_bytes(ring, target)
+        else:
+            fixed += nbytes
+        rows.append((nbytes, name, most * ring.slots, page_bytes(ring, target), ring.span))
+    total = sum(r[0] for r in rows)
+    if total <= budget:
+        return
+    listed = tuple(f"{name}: {pages} pages of {size} = {nbytes:,} bytes" + (f" ({span.basename}:{span.line})" if span else "")
+                   for nbytes, name, pages, size, span in sorted(rows, key=lambda r: (-r[0], r[1])))
+    fits = (budget - fixed) // per_tile if per_tile and budget > fixed else 0
+    help_ = f"the largest tile that fits is {tile.rows} x {fits * tile.cols}" if fits else "split the kernel into two"
+    raise error("PT410", f"`{kernel.title}` needs {total:,} bytes of L1 on {target.name}, and its circular buffers may take {budget:,}", kernel.span,
+                notes=listed, help=help_, target=target.name, bytes=total, budget=budget)
+
+
+def rebuffer(node: Node, buffers: Mapping[str, Buffer]) -> Node:
+    """Any node with its buffers replaced by those of the same names."""
+    found: Any = node
+    if isinstance(found, Buffer):
+        found = buffers.get(found.name, found)
+    elif isinstance(found, tuple):
+        found = tuple(rebuffer(x, buffers) for x in found)
+    elif dataclasses.is_dataclass(found) and not isinstance(found, (Index, Span, Param, Region, type)):
+        found = replace(found, **{f.name: rebuffer(getattr(found, f.name), buffers) for f in dataclasses.fields(found) if f.init})
+    return found  # type: ignore[no-any-return]
