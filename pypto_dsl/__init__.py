@@ -1,0 +1,26 @@
+"""A tile-kernel compiler: `import pypto_dsl as pypto`, decorate a function with `@pypto.jit`, call it on arrays.
+
+Names are loaded when they are first used, so that importing the package costs nothing.
+"""
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+_FOLDERS = frozenset({"compiler", "codegen", "runtime", "frontend", "driver", "cli"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FOLDERS:
+        return importlib.import_module(f"pypto_dsl.{name}")
+    if name.startswith("__"):
+        raise AttributeError(f"module 'pypto_dsl' has no attribute {name!r}")
+    found = importlib.import_module("pypto_dsl.frontend.namespace").lookup(name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    names: list[str] = importlib.import_module("pypto_dsl.frontend.namespace").names()
+    return sorted({*globals(), *names})

@@ -1,0 +1,389 @@
+"""The kernel object that `@pypto.jit` makes: called on arrays, run on any target, and asked what became of it."""
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.compiler.span import Span
+from pypto_dsl.frontend import targets
+from pypto_dsl.frontend.arguments import Array, TensorArgument, check_extents, check_outputs, checked, is_array, like, symbol_values
+from pypto_dsl.frontend.capture import Arguments, Captured, capture
+from pypto_dsl.frontend.control import HOOKS
+from pypto_dsl.frontend.keys import freeze, shown
+from pypto_dsl.frontend.options import KernelOptions, kernel_options, outside
+from pypto_dsl.frontend.rewrite import definition_of
+from pypto_dsl.frontend.scalar import SymbolicScalar
+from pypto_dsl.frontend.spans import here, node_span
+from pypto_dsl.frontend.tensor import Tensor
+from pypto_dsl.frontend.trace import NeedsValue, current
+from pypto_dsl.frontend.vocabulary import Annotation
+
+Key = tuple[tuple[str, Any], ...]
+
+
+@dataclass(eq=False)
+class Specialisation:
+    """One captured form of a kernel: the key that selects it, why it was made, and what was compiled from it per target."""
+
+    key: Key
+    reason: str
+    captured: Captured
+    executors: dict[str, targets.Executor] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> Graph:
+        """The recorded graph."""
+        return self.captured.graph
+
+    def describe(self) -> str:
+        """The key in words: `x f32[*, 64], causal=True`."""
+        return ", ".join(_entry(name, part) for name, part in self.key)
+
+    def __repr__(self) -> str:
+        return f"<{self.graph.name}({self.describe()}): {self.reason}>"
+
+
+def _entry(name: str, part: Any) -> str:
+    kind, *rest = part
+    if kind == "tensor":
+        dtype, extents = rest
+        return f"{name} {dtype}[{', '.join('*' if e is None else str(e) for e in extents)}]"
+    return f"{name}: {rest[0]}" if kind in ("float", "integer") else f"{name}={shown(rest[-1])}"
+
+
+class Kernel:
+    """A function in the tile language. Call it on arrays: outputs are written in place, or returned.
+
+    A kernel is specialised on dtypes, static extents, bool, int, str, tuple and config arguments, on the plain data it reads from globals
+    and closures, and on tile shapes set outside it. Floats and dynamic extents are run-time values. Thread-safe, and picklable by name.
+    """
+
+    def __init__(self, function: FunctionType, options: KernelOptions) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.options = options
+        self.name = function.__name__ if function.__name__.isidentifier() else "kernel"
+        self.signature = inspect.signature(function)
+        self._annotations: dict[str, Any] | None = None
+        self._entries: dict[Key, list[Specialisation]] = {}
+        self._constant_floats: dict[str, str] = {}
+        self._lock = threading.RLock()
+        self._last: Specialisation | None = None
+
+    def __reduce__(self) -> str:
+        return str(self.function.__qualname__)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}{self.signature}>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    # ---- calls ---------------------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on arrays, on the default target; inside another kernel the body is inlined.
+
+        Raises KernelError: PT7xx for arguments, before anything is written, and what reading the kernel raises.
+        """
+        if current() is not None:
+            return HOOKS.call(self.function, *args, **kwargs)
+        return self._run(args, kwargs, self.options.target or targets.DEFAULT)
+
+    def run(self, *args: Any, target: str | None = None, **kwargs: Any) -> Any:
+        """Run on arrays on ``target``: "llvm-cpu", "interpreter", "ascend-a2-emu", "tt-wormhole-emu". Raises PT501 for another name."""
+        return self._run(args, kwargs, target or self.options.target or targets.DEFAULT)
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], target: str) -> Any:
+        arguments = self._arguments(args, kwargs)
+        found = self._specialise(arguments)
+        graph = found.graph
+        arrays: dict[str, Array] = {n: t.array for n, t in arguments.tensors.items()}
+        values = symbol_values(graph, arrays, arguments.integers)
+        check_extents(graph, values)
+        check_outputs(graph, arguments.tensors)
+        for parameter in graph.parameters:
+            if parameter.name in arguments.floats and parameter.name not in arrays:
+                arrays[parameter.name] = np.asarray(arguments.floats[parameter.name], parameter.type.dtype.numpy)
+        executor = found.executors.get(target)
+        if executor is None:
+            with self._lock:
+                executor = found.executors.setdefault(target, targets.executor(target, graph))
+        returned = executor(arrays, values)
+        sample = next((t.given for t in arguments.tensors.values()), None)
+        made = tuple(like(sample, r) for r in returned)
+        if found.captured.returns == "none":
+            return None
+        return made[0] if found.captured.returns == "single" else made
+
+    # ---- arguments -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        """The parameters' annotations, strings evaluated where the function was defined."""
+        if self._annotations is None:
+            self._annotations = _annotations_of(self.function)
+        return self._annotations
+
+    @property
+    def tensor_parameters(self) -> list[str]:
+        """Names of the parameters that are annotated as tensors."""
+        return [n for n, a in self.annotations.items() if isinstance(a, Annotation) or a is Tensor]
+
+    def _declared_at(self, name: str) -> Span | None:
+        node = definition_of(self.function)
+        if node is None:
+            return None
+        every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+        return next((node_span(a, self.function.__code__.co_filename) for a in every if a.arg == name), None)
+
+    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as wrong:
+            raise error("PT714", f"{self.name}: {wrong}", here(),
+                        help=f"call {self.name}({', '.join(self.signature.parameters)})") from None
+        bound.apply_defaults()
+        tensors: dict[str, TensorArgument] = {}
+        floats: dict[str, Any] = {}
+        integers: dict[str, int] = {}
+        fixed: dict[str, Any] = {}
+        annotations = self.annotations
+        for name, x in bound.arguments.items():
+            promise = annotations.get(name)
+            if isinstance(promise, Annotation) or promise is Tensor or is_array(x):
+                tensors[name] = self._tensor(name, x, promise if isinstance(promise, Annotation) else Annotation())
+            elif promise is SymbolicScalar or isinstance(x, SymbolicScalar):
+                integers[name] = int(x)
+            elif isinstance(x, (float, np.floating)) and name not in self._constant_floats:
+                floats[name] = x
+            else:
+                self._refuse_arrays(name, x)
+                fixed[name] = x
+        return Arguments(tensors, floats, integers, fixed)
+
+    def _tensor(self, name: str, x: Any, promise: Annotation) -> TensorArgument:
+        if is_array(x):
+            return checked(name, x, promise, lambda: self._declared_at(name), self.name)
+        got = "None" if x is None else f"{type(x).__name__} {shown(x)}"
+        raise error("PT701", f"`{name}` of {self.name} is a tensor, and got {got}", here(),
+                    help="pass a NumPy array, or a torch tensor on the CPU")
+
+    def _refuse_arrays(self, name: str, x: Any) -> None:
+        inside = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else ()
+        if any(is_array(v) for v in inside):
+            raise error("PT711", f"`{name}` of {self.name} is a {type(x).__name__} with arrays in it", here(),
+                        help="make every array a parameter of its own")
+
+    # ---- specialisation --------------------------------------------------------------------------------------------------------
+
+    def _key(self, arguments: Arguments) -> Key:
+        tiles = outside()
+        key: list[tuple[str, Any]] = [(n, ("tensor", *t.key())) for n, t in arguments.tensors.items()]
+        key += [(n, ("float", type(v).__name__)) for n, v in arguments.floats.items()]
+        key += [(n, ("integer", "int")) for n in arguments.integers]
+        key += [(n, ("value", freeze(v), _Shown(v))) for n, v in arguments.fixed.items()]
+        if tiles.vector is not None or tiles.cube is not None:
+            key.append(("tile shapes set outside", ("value", (tiles.vector, tiles.cube), _Shown(tiles.vector or tiles.cube))))
+        return tuple(key)
+
+    def _specialise(self, arguments: Arguments) -> Specialisation:
+        key = self._key(arguments)
+        found = self._lookup(key)
+        if found is not None:
+            self._last = found
+            return found
+        with self._lock:
+            found = self._lookup(key)
+            if found is None:
+                found = self._capture(arguments)
+            self._last = found
+            return found
+
+    def _lookup(self, key: Key) -> Specialisation | None:
+        for entry in self._entries.get(key, ()):
+            if all(read.holds() for read in entry.captured.reads):
+                return entry
+        return None
+
+    def _capture(self, arguments: Arguments) -> Specialisation:
+        why = ""
+        while True:
+            try:
+                captured = capture(self.function, self.name, self.signature, arguments, self.options, self.tensor_parameters)
+                break
+            except NeedsValue as needed:
+                if needed.parameter not in arguments.floats:
+                    raise error("PT103", f"Python needs the number behind `{needed.parameter}`, which is only known when the kernel runs",
+                                here(), help="compute it outside the kernel and pass it") from None
+                why = f"Python needs the value of `{needed.parameter}`"
+                self._constant_floats[needed.parameter] = why
+                floats = dict(arguments.floats)
+                fixed = {**arguments.fixed, needed.parameter: floats.pop(needed.parameter)}
+                arguments = Arguments(arguments.tensors, floats, arguments.integers, fixed)
+        key = self._key(arguments)
+        made = Specialisation(key, self._reason(key) + (f" ({why})" if why else ""), captured)
+        self._entries.setdefault(key, []).append(made)
+        return made
+
+    def _reason(self, key: Key) -> str:
+        """Why a new specialisation was needed: what differs from the nearest that there is."""
+        every = self.specializations()
+        if not every:
+            return "first call"
+        for entry in self._entries.get(key, ()):
+            changed = next((r for r in entry.captured.reads if not r.holds()), None)
+            if changed is not None:
+                return f"{changed.kind} `{changed.name}` was {shown(changed.seen)} and is {shown(changed.now())}"
+        return min((_differences(entry.key, key) for entry in every), key=len)[0]
+
+    def specializations(self) -> list[Specialisation]:
+        """Every captured form with the reason it was made, oldest first."""
+        return [entry for entries in self._entries.values() for entry in entries]
+
+    specialisations = specializations
+
+    # ---- what became of it -----------------------------------------------------------------------------------------------------
+
+    def specialise(self, *args: Any, **kwargs: Any) -> Specialisation:
+        """The captured form for these arguments, without running it; without arguments the last one used.
+
+        Raises PT712 when there is none.
+        """
+        if args or kwargs:
+            return self._specialise(self._arguments(args, kwargs))
+        if self._last is None:
+            raise error("PT712", f"{self.name} has not been called, so its dtypes and shapes are not known", here(),
+                        help=f"call it once, or pass arguments: {self.name}.graph(x, out)")
+        return self._last
+
+    def graph(self, *args: Any, after: str | None = None, target: str | None = None, **kwargs: Any) -> Graph:
+        """The recorded graph; ``after`` names a pass of ``target`` whose result is wanted instead. Raises PT713 for an unknown pass."""
+        recorded = self.specialise(*args, **kwargs).graph
+        return recorded if after is None else targets.graph_after(recorded, after, target or targets.DEFAULT)
+
+    def source(self, target: str, *args: Any, **kwargs: Any) -> str:
+        """The text that ``target`` compiles: LLVM IR, Ascend C or TT-Metal C++ (its files one after the other, headed by their names)."""
+        return targets.source(target, self.specialise(*args, **kwargs).graph)
+
+    def compile(self, target: str, out_dir: Any, *args: Any, **kwargs: Any) -> list[str]:
+        """Write the files of ``target`` into ``out_dir``; returns their names."""
+        return targets.write(target, self.specialise(*args, **kwargs).graph, out_dir)
+
+    def explain(self, *args: Any, target: str | None = None, **kwargs: Any) -> Any:
+        """Why each type, which groups, tiles and buffers, which specialisations there are and why; `print` it.
+
+        Options and hints of PyPTO that have no meaning here are listed. Raises what compiling for ``target`` raises.
+        """
+        captured = self.specialise(*args, **kwargs).captured
+        hints = [f"{group}.{name} = {value!r}" for group, values in self.options.groups.items() for name, value in values.items()]
+        hints += [f"{kind}: {text}" + (f" ({span})" if span else "") for kind, text, span in captured.hints]
+        notes = [f"specialised for {s.describe()}: {s.reason}" for s in self.specializations()]
+        notes += [warning.message for warning in captured.warnings]
+        return targets.explain(captured.graph, target or targets.DEFAULT, hints, notes)
+
+
+class _Shown:
+    """A value that takes part in a key only by how it is written in reasons."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Shown)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def _differences(old: Key, new: Key) -> list[str]:
+    before, out = dict(old), []
+    for name, part in new:
+        was = before.pop(name, None)
+        if was == part:
+            continue
+        if was is None:
+            out.append(f"`{name}` is new")
+        elif part[0] == was[0] == "tensor":
+            out.append(_tensor_difference(name, was, part))
+        else:
+            out.append(f"`{name}` was {_entry('', was).lstrip(' :=')} and is {_entry('', part).lstrip(' :=')}")
+    return out + [f"`{name}` is gone" for name in before] or ["a variable it reads changed"]
+
+
+def _tensor_difference(name: str, was: Any, part: Any) -> str:
+    if was[1] != part[1]:
+        return f"`{name}` was {was[1]} and is {part[1]}"
+    if len(was[2]) != len(part[2]):
+        return f"`{name}` had rank {len(was[2])} and has {len(part[2])}"
+    axis = next(i for i, (a, b) in enumerate(zip(was[2], part[2], strict=True)) if a != b)
+    return f"`{name}` axis {axis} (static) was {was[2][axis]} and is {part[2][axis]}"
+
+
+def _annotations_of(function: FunctionType) -> dict[str, Any]:
+    found: Mapping[str, Any] = inspect.get_annotations(function)
+    if any(isinstance(a, str) for a in found.values()):
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        local = {}
+        for name, cell in cells.items():
+            try:
+                local[name] = cell.cell_contents
+            except ValueError:  # a cell that is filled after the decorator runs
+                continue
+        evaluated = {}
+        for name, text in found.items():
+            try:
+                evaluated[name] = eval(text, function.__globals__, local) if isinstance(text, str) else text  # the user's own annotation
+            except NameError:  # a type that exists only for type checkers
+                continue
+        found = evaluated
+    return {n: a for n, a in found.items() if n != "return"}
+
+
+def jit(function: Any = None, **options: Any) -> Any:
+    """`@pypto.jit`, `@pypto.jit(...)`, `@pypto.frontend.jit(...)`: make a kernel of a function.
+
+    ``promotion`` names the dtype rules, ``precision`` is "exact" or "fast", ``lint`` "on" or "off", ``target`` where calls run;
+    PyPTO's option groups are accepted and checked by name. Raises PT114 for unknown options, PT119 for what is no function.
+    """
+    checked_options = kernel_options(options)
+    if function is None:
+        return lambda f: jit_function(f, checked_options)
+    return jit_function(function, checked_options)
+
+
+def jit_function(function: Any, options: KernelOptions) -> Kernel:
+    """A Kernel of a Python function."""
+    if isinstance(function, (staticmethod, classmethod)):
+        function = function.__func__
+    if not isinstance(function, FunctionType):
+        raise error("PT119", f"@pypto.jit makes kernels of Python functions, and got {type(function).__name__}", here())
+    return Kernel(function, options)
+
+
+def inlined(function: Any = None, **options: Any) -> Any:
+    """`@pypto.frontend.function`: a helper that is inlined into the kernels that call it."""
+    kernel_options(options)
+    if function is None:
+        return inlined
+
+    @functools.wraps(function)
+    def helper(*args: Any, **kwargs: Any) -> Any:
+        call: Callable[..., Any] = HOOKS.call
+        return call(function, *args, **kwargs)
+
+    return helper

@@ -1,0 +1,177 @@
+"""Arguments of a call: arrays of any maker as NumPy views on the caller's memory, checked before anything is written."""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from pypto_dsl.compiler.dtypes import DType, of_numpy
+from pypto_dsl.compiler.errors import Label, error
+from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.compiler.ops.shapes import shape_text
+from pypto_dsl.compiler.span import Span
+from pypto_dsl.frontend.spans import here
+from pypto_dsl.frontend.vocabulary import Annotation
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# torch dtypes that NumPy lacks: the integer dtype whose bits they are viewed as, and the NumPy twin.
+_TORCH_BITS = {"bfloat16": ("int16", ml_dtypes.bfloat16), "float8_e4m3fn": ("uint8", ml_dtypes.float8_e4m3fn),
+               "float8_e5m2": ("uint8", ml_dtypes.float8_e5m2), "float8_e8m0fnu": ("uint8", ml_dtypes.float8_e8m0fnu)}
+
+
+def _torch() -> Any:
+    """torch if the caller has loaded it; it is never imported here."""
+    return sys.modules.get("torch")
+
+
+def is_array(x: object) -> bool:
+    """Whether ``x`` is an array of some maker. NumPy scalars are numbers, not arrays."""
+    if isinstance(x, np.ndarray):
+        return True
+    if isinstance(x, (np.generic, type)):
+        return False
+    return hasattr(x, "__dlpack__") or hasattr(x, "__array_interface__") or (
+        getattr(_torch(), "Tensor", None) is not None and isinstance(x, _torch().Tensor))
+
+
+def as_array(x: Any, name: str = "") -> Array:
+    """A NumPy view on the memory of an array of any maker; writable when the maker allows.
+
+    Raises PT705 for memory that is not on the CPU, PT708 for an array that no NumPy dtype describes.
+    """
+    if isinstance(x, np.ndarray):
+        return x
+    torch = _torch()
+    if torch is not None and isinstance(x, getattr(torch, "Tensor", ())):
+        return _torch_array(torch, x, name)
+    try:
+        if hasattr(x, "__array_interface__"):
+            return np.asarray(x)
+        return np.from_dlpack(x)
+    except (BufferError, TypeError, ValueError, RuntimeError) as failed:
+        raise error("PT708", f"`{name}` ({type(x).__name__}) cannot be read as an array: {failed}", here(),
+                    help="pass a NumPy array, or an array in CPU memory with __dlpack__") from None
+
+
+def _torch_array(torch: Any, x: Any, name: str) -> Array:
+    if x.device.type != "cpu":
+        raise error("PT705", f"`{name}` is on {x.device}, and kernels run on the CPU here", here(), help=f"pass {name or 'x'}.cpu()")
+    x = x.detach()
+    if x.is_conj() or x.is_neg():
+        x = x.resolve_conj().resolve_neg()
+    bits = _TORCH_BITS.get(str(x.dtype).removeprefix("torch."))
+    array: Array = x.numpy() if bits is None else x.view(getattr(torch, bits[0])).numpy().view(bits[1])
+    return array
+
+
+@dataclass(frozen=True)
+class TensorArgument:
+    """One array of a call: its name, view, dtype, and which axes stay symbols."""
+
+    name: str
+    array: Array
+    dtype: DType
+    dynamic: tuple[bool, ...]
+    given: Any = None
+
+    def key(self) -> tuple[Any, ...]:
+        """What a specialisation depends on: dtype, rank and static extents."""
+        return self.dtype, tuple(None if d else n for d, n in zip(self.dynamic, self.array.shape, strict=True))
+
+
+def checked(name: str, given: Any, promise: Annotation, declared_at: Callable[[], Span | None], kernel: str) -> TensorArgument:
+    """An array argument against its annotation.
+
+    Raises PT702 for another dtype than annotated, PT703 another rank, PT704 another extent, PT708 a dtype that does not exist here.
+    """
+    array = as_array(given, name)
+    dtype = of_numpy(array.dtype)
+
+    def others() -> tuple[Label, ...]:
+        span = declared_at()
+        return (Label(span, "annotated here"),) if span is not None else ()
+
+    if dtype is None:
+        raise error("PT708", f"`{name}` of {kernel} has dtype {array.dtype}, which does not exist here", here(), others=others(),
+                    help="pass float32, float16, bfloat16 (ml_dtypes), float64, bool or an integer of 8 to 64 bits")
+    if promise.dtype is not None and promise.dtype != dtype:
+        raise error("PT702", f"`{name}` of {kernel} is annotated {promise.dtype.pypto}, and the array is {dtype.pypto}", here(),
+                    others=others(), help=f"pass {name}.astype({promise.dtype.numpy_name!r}), or annotate pypto.{dtype.pypto}")
+    pattern = promise.pattern(array.ndim)
+    if pattern is None:
+        raise error("PT703", f"`{name}` of {kernel} is annotated with {len(promise.shape or ())} dimensions, and the array has "
+                    f"{array.ndim}: {list(array.shape)}", here(), others=others(), help="reshape the array, or change the annotation")
+    for axis, (entry, extent) in enumerate(zip(pattern, array.shape, strict=True)):
+        if isinstance(entry, int) and entry not in (-1, extent):
+            wanted = [e if isinstance(e, int) and e != -1 else n for e, n in zip(pattern, array.shape, strict=True)]
+            raise error("PT704", f"`{name}` of {kernel}: axis {axis} is annotated {entry}, and the array has {extent}", here(),
+                        others=others(), help=f"pass an array of shape {wanted}, or annotate the axis pypto.DYNAMIC")
+    return TensorArgument(name, array, dtype, tuple(promise.is_dynamic(e) for e in pattern), given)
+
+
+def symbol_values(graph: Graph, arrays: Mapping[str, Array], scalars: Mapping[str, int]) -> dict[str, int]:
+    """The value of every dimension and scalar symbol of a call."""
+    values = {}
+    for symbol in graph.symbols.values():
+        if symbol.kind == "dim":
+            values[symbol.name] = int(arrays[symbol.parameter].shape[symbol.axis])
+        elif symbol.kind == "scalar":
+            values[symbol.name] = scalars[symbol.parameter or symbol.name]
+    return values
+
+
+def check_extents(graph: Graph, values: Mapping[str, int]) -> None:
+    """Every extent that must agree agrees (PT707), before anything is written."""
+    for check in graph.checks:
+        left, right = check.left.evaluate(values), check.right.evaluate(values)
+        if left != right:
+            raise error("PT707", f"{check.what} needs `{check.left}` and `{check.right}` to be equal, and they are {left} and {right}",
+                        check.span, others=_called(), help="pass arrays whose dynamic extents agree", left=left, right=right)
+
+
+def _called() -> tuple[Label, ...]:
+    span = here()
+    return (Label(span, "called here"),) if span is not None else ()
+
+
+def check_outputs(graph: Graph, arguments: Mapping[str, TensorArgument]) -> None:
+    """Every array that is written can be written (PT706), and no two of them share an element with each other (PT709)."""
+    written = [arguments[name] for name in graph.outputs]
+    for argument in written:
+        if not argument.array.flags.writeable:
+            raise error("PT706", f"`{argument.name}` is written by {graph.name}, and the array is read-only", here(),
+                        help="pass a writable copy, or return the result instead: return value")
+        if 0 in argument.array.strides and argument.array.size > 1 and any(
+                s == 0 and n > 1 for s, n in zip(argument.array.strides, argument.array.shape, strict=True)):
+            raise error("PT709", f"`{argument.name}` is written by {graph.name}, and its elements share memory "
+                        f"(shape {list(argument.array.shape)}, strides {list(argument.array.strides)})", here(), help="pass a dense array")
+    for i, a in enumerate(written):
+        for b in written[i + 1:]:
+            if np.shares_memory(a.array, b.array):
+                raise error("PT709", f"`{a.name}` and `{b.name}` are both written by {graph.name}, and share memory", here(),
+                            help="pass two arrays")
+
+
+def like(sample: Any, array: Array) -> Any:
+    """A result as the caller's kind of array: a torch tensor when the first argument was one, else the NumPy array."""
+    torch = _torch()
+    if torch is None or not isinstance(sample, getattr(torch, "Tensor", ())):
+        return array
+    for name, (bits, twin) in _TORCH_BITS.items():
+        if array.dtype == twin:
+            return torch.from_numpy(np.ascontiguousarray(array).view(bits)).view(getattr(torch, name))
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def shape_of(argument: TensorArgument) -> str:
+    """The shape and dtype of an argument, as messages write them."""
+    return f"{argument.dtype}[{', '.join(map(str, argument.array.shape))}]"
+
+
+__all__ = ["Array", "TensorArgument", "as_array", "check_extents", "check_outputs", "checked", "is_array", "like", "shape_of", "shape_text",
+           "symbol_values"]

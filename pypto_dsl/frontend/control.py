@@ -1,0 +1,320 @@
+"""The hooks that rewritten functions call: they look at run-time values, and only symbolic ones open a region."""
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+import os
+import sysconfig
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from pypto_dsl.compiler.dtypes import I64
+from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.graph import Value
+from pypto_dsl.frontend import scalar
+from pypto_dsl.frontend.loops import LoopRange, SingleTurn, StaticLoop, TracedLoop
+from pypto_dsl.frontend.names import UNBOUND, Undefined, Unusable, described, is_number, revived, same
+from pypto_dsl.frontend.rewrite import rewrite
+from pypto_dsl.frontend.scalar import SymbolicBool, SymbolicScalar, is_symbolic
+from pypto_dsl.frontend.spans import here, is_own
+from pypto_dsl.frontend.tensor import Tensor, truth_of
+from pypto_dsl.frontend.trace import Frame, current, merge, need
+
+_PATHS = sysconfig.get_paths()
+STANDARD = (_PATHS["stdlib"] + os.sep, _PATHS["platstdlib"] + os.sep)
+INSTALLED = (_PATHS["purelib"] + os.sep, _PATHS["platlib"] + os.sep)
+_CO_GENERATORS = 0x20 | 0x80 | 0x200
+_convertible: dict[CodeType, bool] = {}
+
+
+class Branch:
+    """`if`: transparent for a Python condition, two recorded regions for a symbolic one."""
+
+    def __init__(self, condition: Any, values: tuple[Any, ...]) -> None:
+        if isinstance(condition, Tensor):
+            condition = truth_of(condition)
+        self.condition = scalar.truth(condition) if is_symbolic(condition) else bool(condition)
+        self.symbolic = isinstance(self.condition, SymbolicBool)
+        if not self.symbolic:
+            return
+        self.trace = need("`if` on a symbolic value")
+        self.test: Value = self.trace.emit(lambda: self.trace.condition(self.condition))
+        self.before, self.span = values, here()
+        self.after: list[tuple[Any, ...]] = []
+        self.frames: list[Frame] = []
+
+    def take(self, side: bool) -> bool:
+        """Whether this arm runs; a symbolic condition runs both."""
+        if not self.symbolic:
+            return self.condition is side
+        self.tiles = replace(self.trace.tiles)
+        self.frames.append(self.trace.open("if"))
+        return True
+
+    def leave(self, values: tuple[Any, ...]) -> None:
+        """The end of an arm."""
+        if self.symbolic:
+            self.after.append(values)
+            self.trace.close(self.frames[-1])
+            self.trace.tiles = self.tiles  # a tile set in an arm holds in it
+
+    def restart(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The names as they stood before the first arm."""
+        return self.before if self.symbolic else values
+
+    def forbid(self, word: str) -> None:
+        """Refuse (PT141) a jump out of an arm whose condition is symbolic."""
+        if self.symbolic:
+            raise error("PT141", f"`{word}` under a condition that is only known when the kernel runs", here(),
+                        help="assign to a name in both branches and use it after the if")
+
+    def results(self, values: tuple[Any, ...], names: Sequence[str]) -> tuple[Any, ...]:
+        """The names after the if: what both arms agree on, results of the recorded `if`, or unusable."""
+        if not self.symbolic:
+            return values
+        then, otherwise = self.frames
+        out: list[Any] = []
+        merges: list[tuple[str, Value, Value]] = []
+        slots: list[tuple[int, str, object]] = []
+        for name, x, y in zip(names, *self.after, strict=True):
+            x, y = self._filled(x, y, then), self._filled(y, x, otherwise)
+            if same(x, y):
+                out.append(x)
+                continue
+            pair = self._pair(x, y)
+            if pair is None:
+                out.append(Unusable(f"`{name}` is {described(x)} when the condition holds and {described(y)} otherwise",
+                                    "give it one type in both branches"))
+                continue
+            slots.append((len(out), name, x if not isinstance(x, Undefined) else y))
+            out.append(None)
+            merges.append((name, *pair))
+        results = self.trace.finish_if(self.test, then, otherwise, merges, self.span)
+        for (slot, name, sample), value in zip(slots, results, strict=True):
+            out[slot] = revived(value, name, sample)
+        return tuple(out)
+
+    def _filled(self, x: Any, other: Any, frame: Frame) -> Any:
+        """A name that only the other arm binds to a tensor is undefined here: poison if read, harmless if not."""
+        if x is UNBOUND and isinstance(other, Tensor):
+            there = self.frames[1] if frame is self.frames[0] else self.frames[0]
+            return Undefined(self.trace.in_frame(other.cell, there).type)
+        return x
+
+    def _pair(self, x: Any, y: Any) -> tuple[Value, Value] | None:
+        """Both arms' values as graph values of one type, or None."""
+        if not any(isinstance(v, Tensor) or is_symbolic(v) or is_number(v) for v in (x, y)):
+            return None
+        then, otherwise = self.frames
+        p, q = self._value(x, y, then), self._value(y, x, otherwise)
+        if p is None or q is None or merge(p.type, q.type) is None:
+            return None
+        return p, q
+
+    def _value(self, x: Any, other: Any, frame: Frame) -> Value | None:
+        if isinstance(x, Tensor):
+            return self.trace.in_frame(x.cell, frame)
+        with self.trace.inside(frame):
+            if isinstance(x, Undefined):
+                return self.trace.undefined(x.like)
+            if not is_number(x):
+                return None
+            if isinstance(x, (bool, SymbolicBool)) and isinstance(other, (bool, SymbolicBool)):
+                return self.trace.condition(x)
+            if isinstance(other, Tensor) or isinstance(x, float) or isinstance(other, float):
+                dtype = self.trace.in_frame(other.cell, self.frames[1] if frame is self.frames[0] else self.frames[0]).type.dtype \
+                    if isinstance(other, Tensor) else None
+                if dtype is not None and not dtype.is_float:
+                    return None
+                return self.trace.number(float(x) if isinstance(x, int) else x, dtype)
+            return self.trace.number(scalar_number(x), I64)
+
+
+def scalar_number(x: Any) -> Any:
+    """A number or truth value as an integer scalar."""
+    return SymbolicScalar(int(x)) if isinstance(x, (bool, int)) else x
+
+
+# ---- calls -------------------------------------------------------------------------------------------------------------------
+
+
+def _uses_language(function: FunctionType) -> bool:
+    """Whether a function's module has imported this package: installed packages are left alone otherwise."""
+    return any(getattr(v, "__name__", "").startswith("pypto_dsl") or str(getattr(v, "__module__", "")).startswith("pypto_dsl")
+               for v in list(function.__globals__.values()))
+
+
+def is_convertible(function: FunctionType) -> bool:
+    """Whether a helper is the user's: not ours, not the standard library's, no generator, of no library that does not know this."""
+    code = function.__code__
+    known = _convertible.get(code)
+    if known is None:
+        file = code.co_filename
+        known = not (is_own(code) or code.co_flags & _CO_GENERATORS)
+        if known and file.startswith(INSTALLED):
+            known = _uses_language(function)
+        elif known and file.startswith(STANDARD):
+            known = False
+        _convertible[code] = known
+    return known
+
+
+def converted(function: FunctionType) -> FunctionType:
+    """The rewritten twin of a user's helper, and the function itself for others and for those without source."""
+    if not is_convertible(function):
+        return function
+    trace = current()
+    if trace is not None:
+        trace.functions.setdefault(id(function.__code__), function)
+    return rewrite(function, HOOKS) or function
+
+
+class Hooks:
+    """The object that rewritten code knows as `__pt`."""
+
+    unbound = UNBOUND
+    branch = Branch
+
+    @staticmethod
+    def loop(iterable: Any, names: tuple[str, ...], carried: tuple[str, ...], label: str) -> Any:
+        """A loop over ``iterable``: recorded for `pypto.loop`, Python's own otherwise."""
+        if not isinstance(iterable, LoopRange):
+            return StaticLoop(iterable)
+        return SingleTurn(iterable) if iterable.is_single else TracedLoop(iterable, names, carried, label)
+
+    @staticmethod
+    def static_condition(x: Any, word: str) -> Any:
+        """Refuse (PT144) a symbolic condition of a `while`."""
+        if is_symbolic(x) or isinstance(x, Tensor):
+            raise error("PT144", f"`{word}` on a value that is only known when the kernel runs", here(),
+                        help="use pypto.loop with a bound, and an if inside")
+        return x
+
+    @staticmethod
+    def and_(first: Any, *rest: Callable[[], Any]) -> Any:
+        """`and`, evaluated from the left, symbolic once a symbolic value is met."""
+        out = _condition(first)
+        for thunk in rest:
+            if not is_symbolic(out) and not out:
+                return out
+            following = _condition(thunk())
+            out = following if not is_symbolic(out) else scalar.both(out, following)
+        return out
+
+    @staticmethod
+    def or_(first: Any, *rest: Callable[[], Any]) -> Any:
+        """`or`."""
+        out = _condition(first)
+        for thunk in rest:
+            if not is_symbolic(out) and out:
+                return out
+            following = _condition(thunk())
+            out = following if not is_symbolic(out) else scalar.either(out, following)
+        return out
+
+    @staticmethod
+    def not_(x: Any) -> Any:
+        """`not`."""
+        x = _condition(x)
+        return scalar.negate(x) if is_symbolic(x) else not x
+
+    @staticmethod
+    def choose(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
+        """The ternary."""
+        branch = Branch(condition, (UNBOUND,))
+        if not branch.symbolic:
+            return a() if branch.condition else b()
+        for side, arm in ((True, a), (False, b)):
+            branch.take(side)
+            branch.leave((arm(),))
+        return branch.results((UNBOUND,), ("value",))[0]
+
+    @staticmethod
+    def chain(ops: tuple[str, ...], left: Any, *rest: Callable[[], Any]) -> Any:
+        """A chained comparison."""
+        out: Any = True
+        for op, thunk in zip(ops, rest, strict=True):
+            right = thunk()
+            this = _condition(_COMPARISONS[op](left, right))
+            out = scalar.both(out, this) if is_symbolic(out) or is_symbolic(this) else (out and this)
+            if not is_symbolic(out) and not out:
+                return out
+            left = right
+        return out
+
+    @staticmethod
+    def rebind(name: str, value: Any) -> Any:
+        """`name = value` where ``name`` is a tensor parameter; `capture` decides whether the result is lost."""
+        need("a kernel").note_rebind(name, value, here())
+        return value
+
+    def call(self, f: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """A call: helpers are rewritten when first called; some builtins see symbols."""
+        if isinstance(f, FunctionType):
+            return converted(f)(*args, **kwargs)
+        if isinstance(f, MethodType) and isinstance(f.__func__, FunctionType):
+            return converted(f.__func__)(f.__self__, *args, **kwargs)
+        if isinstance(f, (BuiltinFunctionType, type)):
+            special = BUILTINS.get(f)
+            return (special or f)(*args, **kwargs)
+        if isinstance(f, functools.partial):
+            return self.call(f.func, *f.args, *args, **{**f.keywords, **kwargs})
+        method = vars(type(f)).get("__call__")
+        if isinstance(method, FunctionType):
+            return converted(method)(f, *args, **kwargs)
+        return f(*args, **kwargs)
+
+
+def _condition(x: Any) -> Any:
+    return truth_of(x) if isinstance(x, Tensor) and not x.dim else x
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge, "Eq": operator.eq, "NotEq": operator.ne,
+    "Is": operator.is_, "IsNot": operator.is_not, "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b}
+
+
+def _extreme(symbolic: Callable[[Any, Any], Any], python: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        items = list(args[0]) if len(args) == 1 and not isinstance(args[0], Tensor) else list(args)
+        if any(isinstance(x, Tensor) for x in items):
+            word = f"{python.__name__}imum"
+            raise error("PT145", f"Python's {python.__name__} compares tensors as wholes", here(),
+                        help=f"use pypto.{word}(a, b), element by element")
+        if kwargs or not any(is_symbolic(x) for x in items):
+            return python(*args, **kwargs) if len(args) != 1 or kwargs else python(items)
+        return functools.reduce(symbolic, items)
+
+    return run
+
+
+def _int(*args: Any, **kwargs: Any) -> Any:
+    return args[0] if args and isinstance(args[0], SymbolicScalar) else int(*args, **kwargs)
+
+
+def _bool(x: Any = False) -> Any:
+    return scalar.truth(x) if is_symbolic(x) else bool(x)
+
+
+def _fold(combine: Callable[[Any, Any], Any], start: bool) -> Callable[[Iterable[Any]], Any]:
+    def run(items: Iterable[Any]) -> Any:
+        out: Any = start
+        for x in map(_condition, items):
+            if is_symbolic(out) or is_symbolic(x):
+                out = combine(out, x)
+            elif bool(x) is not start:
+                return not start
+        return out
+
+    return run
+
+
+
+BUILTINS: dict[Any, Callable[..., Any]] = {
+    builtins.min: _extreme(scalar.minimum, min), builtins.max: _extreme(scalar.maximum, max), builtins.int: _int, builtins.bool: _bool,
+    builtins.any: _fold(scalar.either, False), builtins.all: _fold(scalar.both, True)}
+HOOKS = Hooks()
+__all__ = ["HOOKS", "Branch", "Hooks", "converted"]

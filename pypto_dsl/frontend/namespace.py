@@ -1,0 +1,78 @@
+"""Every public name of the language, and the error of one that does not exist."""
+from __future__ import annotations
+
+import difflib
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from pypto_dsl import driver
+from pypto_dsl.compiler.dtypes import BY_PYPTO
+from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError, Label
+from pypto_dsl.frontend import loops, operations, options, verify, vocabulary
+from pypto_dsl.frontend.capture import KernelWarning
+from pypto_dsl.frontend.scalar import SymbolicScalar
+from pypto_dsl.frontend.spans import here
+from pypto_dsl.frontend.tensor import Tensor
+from pypto_dsl.frontend.vocabulary import ALIASES, UNAVAILABLE, dtype_named
+
+
+class UnknownName(KernelError, AttributeError):
+    """A name that the language does not have; an AttributeError, so that `hasattr` works."""
+
+
+def _experimental() -> ModuleType:
+    module = ModuleType("pypto.experimental", "Names without a promise of stability.")
+    vars(module)["set_operation_options"] = options.set_operation_options
+    return module
+
+
+def _groups() -> dict[str, Any]:
+    """`set_pass_options(...)` and `get_pass_options()` for every group."""
+    made: dict[str, Any] = {}
+    for group in options.GROUPS:
+        made[f"set_{group}"] = lambda group=group, **values: options.set_group(group, **values)
+        made[f"get_{group}"] = lambda group=group: options.get_group(group)
+    return made
+
+
+NAMES: dict[str, Any] = {
+    **{e.__name__: e for e in vocabulary.ENUMERATIONS},
+    **_groups(),
+    "DYNAMIC": vocabulary.DYNAMIC, "DYN": vocabulary.DYNAMIC, "STATIC": vocabulary.STATIC,
+    "DataType": vocabulary.DataType, "Element": vocabulary.Element, "Tensor": Tensor, "tensor": Tensor,
+    "SymbolicScalar": SymbolicScalar, "symbolic_scalar": operations.symbolic_scalar,
+    "jit": driver.jit, "options": options.options,
+    "loop": loops.loop, "loop_unroll": loops.loop_unroll, "cond": loops.cond,
+    "is_loop_begin": loops.is_loop_begin, "is_loop_end": loops.is_loop_end,
+    "min": operations.min, "max": operations.max, "ceildiv": operations.ceildiv, "bytes_of": operations.bytes_of,
+    **{n: getattr(options, n) for n in ("set_vec_tile_shapes", "get_vec_tile_shapes", "set_cube_tile_shapes", "get_cube_tile_shapes",
+                                        "set_conv_tile_shapes", "set_matrix_size", "set_semantic_label")},
+    **{n: getattr(verify, n) for n in ("set_verify_golden_data", "pass_verify_print", "pass_verify_save")},
+    "experimental": _experimental(), "platform": SimpleNamespace(npuarch=""),
+    "error": SimpleNamespace(FeError=KernelError, PyptoError=KernelError),
+    "KernelError": KernelError, "KernelWarning": KernelWarning, "CompilerBug": CompilerBug, "Diagnostic": Diagnostic,
+}
+# Other names of operations in PyPTO.
+OPERATION_ALIASES = {"greater": "gt"}
+
+
+def lookup(name: str) -> Any:
+    """The object of a public name. Raises UnknownName (PT109) with the nearest name that exists."""
+    if name in NAMES:
+        return NAMES[name]
+    if name in BY_PYPTO or name in ALIASES or name in UNAVAILABLE:
+        return dtype_named(name)
+    try:
+        return operations.function_named(OPERATION_ALIASES.get(name, name))
+    except KeyError:
+        pass
+    close = difflib.get_close_matches(name, names(), 1)
+    span = here()
+    raise UnknownName(Diagnostic("PT109", f"pypto has no `{name}`", Label(span) if span is not None else None,
+                                 help=f"did you mean `pypto.{close[0]}`?" if close else "`dir(pypto)` lists every name",
+                                 fix=f"pypto.{close[0]}" if close else None))
+
+
+def names() -> list[str]:
+    """Every public name."""
+    return sorted({*NAMES, *BY_PYPTO, *operations.operation_names()})

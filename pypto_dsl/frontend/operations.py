@@ -1,0 +1,493 @@
+"""The operations as a user calls them: one function per entry of the op table, and those whose spelling is the language's own."""
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pypto_dsl.compiler.dtypes import F32, I32, DType
+from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.graph import Value
+from pypto_dsl.compiler.index import ceildiv as ceildiv_index
+from pypto_dsl.compiler.ops import REGISTRY, layout
+from pypto_dsl.compiler.ops.core import reshape as reshape_op
+from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, signature_text
+from pypto_dsl.compiler.ops.typing import atype
+from pypto_dsl.compiler.promotion import PromotionError, in_place, rule_set
+from pypto_dsl.frontend import eager, scalar
+from pypto_dsl.frontend.arguments import is_array
+from pypto_dsl.frontend.options import check_tile
+from pypto_dsl.frontend.scalar import FLOAT_ARITHMETIC, IntLike, SymbolicBool, SymbolicScalar, index_of, is_integer, is_symbolic
+from pypto_dsl.frontend.spans import here
+from pypto_dsl.frontend.tensor import Tensor, assemble_into, expanded, filled, handle_of, truth_of, wrap
+from pypto_dsl.frontend.trace import Cell, Trace, as_shape, current, need, whole
+from pypto_dsl.frontend.vocabulary import Element, ReLuType
+
+# Entries of the op table that have another spelling here, or that only the compiler makes.
+INTERNAL = frozenset({"constant", "extent", "iota", "insert", "load_scalar", "empty"})
+
+
+# ---- arguments ---------------------------------------------------------------------------------------------------------------
+
+
+def operand(trace: Trace, parameter: Parameter, x: Any) -> Any:
+    """What the op table takes for an operand: handles become Values, symbolic scalars weak scalars of the graph."""
+    if isinstance(x, Tensor):
+        return x.value
+    if is_symbolic(x):
+        return trace.number(x)
+    if isinstance(x, Element):
+        return trace.number(x.value, x.dtype)
+    if isinstance(x, (list, tuple)) and parameter.variadic:
+        return [operand(trace, parameter, v) for v in x]
+    if isinstance(x, np.ndarray) or is_array(x):
+        raise error("PT126", f"an array is used in a kernel that did not get it as an argument (`{parameter.name}`)", here(),
+                    help="make it a parameter of the kernel and pass it")
+    return x
+
+
+def attribute(x: Any) -> Any:
+    """What the op table takes for an attribute: plain data, symbolic integers as Indexes."""
+    if isinstance(x, SymbolicScalar):
+        return x.index
+    if isinstance(x, Tensor):
+        return float(x)  # specialises the kernel on a run-time float
+    if isinstance(x, Element):
+        return x.value
+    if isinstance(x, (list, tuple)):
+        return tuple(attribute(v) for v in x)
+    return x
+
+
+def record(definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Record one use of an operation in the current kernel; outside kernels evaluate it on arrays."""
+    trace = current()
+    if trace is None:
+        return eager.evaluate(definition.name, public(definition), args, kwargs)
+    return wrap(record_values(trace, definition, args, kwargs))
+
+
+def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """As `record`, giving Values."""
+    parameters = definition.parameters
+    by_name = {p.name: p for p in parameters}
+    variadic = parameters[0] if parameters and parameters[0].variadic else None
+
+    def convert(parameter: Parameter | None, x: Any) -> Any:
+        return x if parameter is None else operand(trace, parameter, x) if parameter.kind == "tensor" else attribute(x)
+
+    def run() -> Any:
+        # numbers are recorded as part of the operation, so that they carry its span
+        given = [convert(variadic or (parameters[i] if i < len(parameters) else None), x) for i, x in enumerate(args)]
+        named = {k: convert(by_name.get(k), x) for k, x in kwargs.items()}
+        return definition(*given, **named)
+
+    made = trace.emit(run)
+    if trace.tiles.vector is not None:
+        check_tile(trace.tiles.vector, definition, made if isinstance(made, Value) else made[0])
+    return made
+
+
+_PUBLIC: dict[str, Callable[..., Any]] = {}
+
+
+def public(definition: OpDefinition) -> Callable[..., Any]:
+    """The public function of an operation."""
+    found = _PUBLIC.get(definition.name)
+    if found is None:
+        found = _PUBLIC[definition.name] = _generated(definition)
+    return found
+
+
+def _generated(definition: OpDefinition) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return record(definition, args, kwargs)
+
+    function.__name__ = function.__qualname__ = definition.name
+    function.__module__ = "pypto_dsl"
+    function.__doc__ = f"{signature_text(definition)}\n\n{definition.doc}"
+    kinds = inspect.Parameter
+    function.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
+        kinds(p.name, kinds.VAR_POSITIONAL if p.variadic else kinds.POSITIONAL_OR_KEYWORD,
+              default=kinds.empty if p.variadic else p.default) for p in definition.parameters])
+    return function
+
+
+def own(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose spelling is the language's own; outside kernels it evaluates on arrays."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if current() is None:
+            return eager.evaluate(function.__name__, function, args, kwargs)
+        return function(*args, **kwargs)
+
+    called.__name__ = called.__qualname__ = function.__name__
+    called.__module__ = "pypto_dsl"
+    called.__doc__ = function.__doc__
+    called.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    called.__wrapped__ = function  # type: ignore[attr-defined]
+    _PUBLIC[function.__name__] = called
+    return called
+
+
+def tensor_operand(x: Any, name: str) -> Tensor:
+    """``x`` if it is a tensor of this kernel. Raises PT126 for an array, PT200 for anything else."""
+    if isinstance(x, Tensor):
+        return x
+    if is_array(x):
+        raise error("PT126", f"{name} is called in a kernel on an array that the kernel did not get as an argument", here(),
+                    help="make it a parameter of the kernel and pass it")
+    raise error("PT200", f"{name} takes a tensor, and got {type(x).__name__} {x!r}", here())
+
+
+def _record(name: str, *args: Any, **kwargs: Any) -> Any:
+    return record(REGISTRY[name], args, kwargs)
+
+
+# ---- operations with a spelling of their own ---------------------------------------------------------------------------------
+
+
+@own
+def view(input: Any, shape: Any = None, offsets: Any = None, *, valid_shape: Any = None, dtype: DType | None = None) -> Any:
+    """The window of ``shape`` (one extent per axis) at ``offsets`` (default 0): a snapshot of rank and dtype of ``input``.
+
+    What reaches beyond ``input`` is not live; ``valid_shape`` makes the live part smaller. With ``dtype`` alone the bits are read as
+    another dtype of the same width. Raises PT310, PT311 for windows that do not fit.
+    """
+    x = tensor_operand(input, "view")
+    if dtype is not None:
+        x = _record("bitcast", x, dtype)
+        if shape is None:
+            return x
+    extents = tuple(x.shape) if shape is None else tuple(shape)
+    starts = (0,) * len(extents) if offsets is None else tuple(offsets)
+    valid = None if valid_shape is None else as_shape(valid_shape)
+    return _record("view", x, as_shape(extents), as_shape(starts), valid)
+
+
+@own
+def reshape(input: Any, shape: Any, *, valid_shape: Any = None, inplace: bool = False) -> Any:
+    """The same elements in row-major order under ``shape``; one extent may be -1.
+
+    With ``inplace`` the result is another name of ``input``: writing into it writes ``input``. ``valid_shape`` states the live part.
+    Raises PT308 when the element counts differ.
+    """
+    x = tensor_operand(input, "reshape")
+    trace = x.owner
+    source = x.value
+    extents = as_shape(shape)
+    made = trace.emit(lambda: reshape_op(source, extents))
+    if inplace and valid_shape is None:
+        cell = Cell(x.name, lens=(x.cell, made.type.shape))
+        trace.frames[-1].lenses[cell] = (source, made)
+        return handle_of(trace, cell)
+    if valid_shape is None:
+        return wrap(made)
+    zero = whole(made.type.rank)
+    return wrap(trace.emit(lambda: layout.view(made, made.type.shape, zero, as_shape(valid_shape))))
+
+
+@own
+def assemble(src: Any, offsets: Any = None, out: Any = None, *, parallel: bool = False) -> None:
+    """Write the live part of ``src`` into ``out`` at ``offsets``; or each (tensor, offsets) of a list into ``offsets``.
+
+    Raises PT205 for dtypes that do not join to the destination's, PT312 and PT314 for ranks and extents that do not fit.
+    """
+    if isinstance(src, (list, tuple)):
+        target = tensor_operand(offsets if out is None else out, "assemble")
+        for piece, at in src:
+            assemble(piece, at, target, parallel=parallel)
+        return
+    target = tensor_operand(out, "assemble")
+    assemble_into(target.owner, target, tensor_operand(src, "assemble").value, as_shape(offsets))
+
+
+@own
+def full(size: Any, fill_value: Any, dtype: DType = F32, *, valid_shape: Any = None) -> Any:
+    """A tensor of shape ``size`` whose every element is ``fill_value``, a number known now or when the kernel runs."""
+    trace = need("pypto.full")
+    extents = as_shape(size if isinstance(size, (list, tuple)) else (size,))
+    made = expanded(trace, fill_value, extents, dtype) if isinstance(fill_value, Tensor) else filled(trace, extents, fill_value, dtype)
+    return made if valid_shape is None else view(made, list(size), valid_shape=valid_shape)
+
+
+def _sizes(size: Sequence[Any]) -> Any:
+    return list(size[0]) if len(size) == 1 and isinstance(size[0], (list, tuple)) else list(size)
+
+
+@own
+def zeros(*size: Any, dtype: DType = F32) -> Any:
+    """A tensor of zeros."""
+    return full(_sizes(size), 0, dtype)
+
+
+@own
+def ones(*size: Any, dtype: DType = F32) -> Any:
+    """A tensor of ones."""
+    return full(_sizes(size), 1, dtype)
+
+
+@own
+def arange(*args: Any) -> Any:
+    """``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``: FP32 if any argument is a float, else INT32."""
+    if not 1 <= len(args) <= 3 or not all(isinstance(a, (int, float)) for a in args):
+        raise error("PT110", f"arange takes one to three numbers known now, and got {', '.join(map(repr, args))}", here())
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
+    return _record("arange", start, stop, step, F32 if any(isinstance(a, float) for a in args) else I32)
+
+
+@own
+def concat(tensors: Any, dim: int = 0) -> Any:
+    """The tensors of a list one after the other along ``dim``."""
+    return _record("concat", *(tensor_operand(t, "concat") for t in tensors), dim=dim)
+
+
+@own
+def expand_clone(input: Any, shape: Any, *, valid_shape: Any = None) -> Any:
+    """``input`` repeated along its axes of extent 1 up to ``shape``."""
+    return _record("expand_clone", input, as_shape(shape), None if valid_shape is None else as_shape(valid_shape))
+
+
+@own
+def cast(input: Any, dtype: DType, mode: Any = "CAST_NONE", satmode: Any = "OFF") -> Any:
+    """``input`` converted to ``dtype``, rounding as ``mode`` says; see `CastMode`. A cast to the dtype it has is the tensor itself."""
+    x = tensor_operand(input, "cast")
+    if not isinstance(dtype, DType):
+        raise error("PT117", f"cast needs a dtype, and got {dtype!r}", here(), help="pypto.cast(x, pypto.DT_FP32)")
+    if x.dtype == dtype and not x.type.weak:
+        return x
+    return _record("cast", x, dtype, *(m.name if isinstance(m, enum.Enum) else m for m in (mode, satmode)))
+
+
+_EXTENDED = frozenset({"bias_tensor", "scale", "scale_tensor", "relu_type", "trans_mode"})
+
+
+@own
+def matmul(input: Any, mat2: Any, out_dtype: DType | None = None, *, a_trans: bool = False, b_trans: bool = False,
+           c_matrix_nz: bool = False, extend_params: dict[str, Any] | None = None) -> Any:
+    """The matrix product of the last two axes, accumulated in f32 (integers: INT32), rounded once to ``out_dtype``.
+
+    ``extend_params`` may name ``bias_tensor`` (added before the rounding), ``scale`` and ``relu_type``. Raises PT303, PT304 for shapes.
+    """
+    a, b = tensor_operand(input, "matmul"), tensor_operand(mat2, "matmul")
+    extra = dict(extend_params or {})
+    if c_matrix_nz or set(extra) - _EXTENDED or "scale_tensor" in extra:
+        what = "c_matrix_nz" if c_matrix_nz else next(k for k in extra if k not in _EXTENDED or k == "scale_tensor")
+        raise error("PT111", f"matmul cannot take `{what}`", here(), help="apply it to the product: pypto.mul(pypto.matmul(a, b), scale)")
+    integers = a.dtype.is_integer and b.dtype.is_integer
+    inner = I32 if integers else F32
+    fused = {k: v for k, v in extra.items() if k != "trans_mode" and v is not None}
+    product = _record("matmul", a, b, inner if fused else out_dtype, a_trans, b_trans)
+    if not fused:
+        return product
+    if "bias_tensor" in fused:
+        product = _record("add", product, cast(fused["bias_tensor"], inner))
+    if "scale" in fused:
+        product = _record("mul", product, fused["scale"])
+    if fused.get("relu_type") not in (None, ReLuType.NO_RELU):
+        product = _record("relu", product)
+    return cast(product, out_dtype or a.dtype)
+
+
+@own
+def where(condition: Any, input: Any, other: Any) -> Any:
+    """``input`` where ``condition`` holds, else ``other``; tensors or numbers."""
+    return _record("where", condition, input, other)
+
+
+# ---- in place ----------------------------------------------------------------------------------------------------------------
+
+
+def _in_place(name: str, family: str, target: Tensor, *others: Any) -> Tensor:
+    """Record ``name`` and write its result into ``target``, whose dtype and shape stay; checked before anything is recorded."""
+    trace, definition = target.owner, REGISTRY[name]
+    types = [atype(o.value) if isinstance(o, Tensor) else rule_set(trace.graph.rules).infer(o) for o in others if not is_symbolic(o)]
+    try:
+        in_place(rule_set(trace.graph.rules), family, atype(target.value), *types, op=f"{name}_", names=[target.name])
+    except PromotionError as refused:
+        raise refused.located(here()) from None
+    made = wrap(record_values(trace, definition, (target, *others), {}))
+    if made.type.shape != target.type.shape:
+        raise error("PT309", f"{name}_ writes into `{target.name}` of shape {target.shape}, and the broadcast shape is {made.shape}",
+                    here(), help="only the other operand may be broadcast; enlarge the destination first")
+    target.move(made)
+    return target
+
+
+@own
+def ldexp_(input: Any, other: Any) -> Any:
+    """``input * 2**other`` written into ``input``, whose dtype and shape stay; ``other`` is a tensor or a number."""
+    return _in_place("ldexp", "ldexp", tensor_operand(input, "ldexp_"), other)
+
+
+@own
+def add_(input: Any, other: Any) -> Any:
+    """``input + other`` written into ``input``."""
+    return _in_place("add", "arithmetic", tensor_operand(input, "add_"), other)
+
+
+@own
+def mul_(input: Any, other: Any) -> Any:
+    """``input * other`` written into ``input``."""
+    return _in_place("mul", "arithmetic", tensor_operand(input, "mul_"), other)
+
+
+@own
+def axpy_(input: Any, other: Any, alpha: Any = 1.0) -> Any:
+    """``alpha * other + input`` written into ``input``."""
+    x = tensor_operand(input, "axpy_")
+    return _in_place("add", "arithmetic", x, _record("mul", other, alpha))
+
+
+@own
+def fill_(input: Any, value: Any) -> Any:
+    """Every element of ``input`` becomes ``value``."""
+    tensor_operand(input, "fill_").move(value)
+    return input
+
+
+# ---- scalars -----------------------------------------------------------------------------------------------------------------
+
+
+def _extreme(name: str, args: Sequence[Any]) -> Any:
+    items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+    if any(isinstance(x, Tensor) for x in items):
+        return operator_call("minimum" if name == "min" else "maximum")(*items)
+    result = items[0]
+    for x in items[1:]:
+        if is_integer(result) and is_integer(x):
+            result = scalar.minimum(result, x) if name == "min" else scalar.maximum(result, x)
+        else:
+            result = (result if result <= x else x) if name == "min" else (result if result >= x else x)
+    return result
+
+
+def min(*args: Any) -> Any:
+    """The smallest of integers, symbolic or not; of two tensors their `minimum`."""
+    return _extreme("min", args)
+
+
+def max(*args: Any) -> Any:
+    """The largest of integers, symbolic or not; of two tensors their `maximum`."""
+    return _extreme("max", args)
+
+
+def ceildiv(a: IntLike, b: IntLike) -> IntLike:
+    """The least n with n * b >= a, for b > 0."""
+    return scalar.scalar(ceildiv_index(index_of(a), index_of(b)))
+
+
+def symbolic_scalar(x: Any, name: str = "") -> Any:
+    """An integer as a symbolic scalar."""
+    return x if is_symbolic(x) else SymbolicScalar(x)
+
+
+def bytes_of(dtype: DType) -> int:
+    """Bytes of one element."""
+    return dtype.itemsize
+
+
+# ---- operators and methods ---------------------------------------------------------------------------------------------------
+
+
+def operator_call(name: str) -> Callable[..., Any]:
+    """The function behind an operator."""
+    def call(a: Any, b: Any) -> Any:
+        trace = need(f"`{name}`")
+        return wrap(record_values(trace, REGISTRY[name], (a, b), {}))
+
+    return call
+
+
+OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_div", "mod": "remainder", "pow": "pow",
+             "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
+             "rshift": "bitwise_right_shift"}
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+# Methods take the tensor first; these functions do not, or are no methods of PyPTO's tensors.
+NO_METHODS = frozenset({"full", "zeros", "ones", "arange", "concat", "assemble"}) | INTERNAL
+_SCALAR_OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+
+
+def _takes(x: Any) -> bool:
+    return isinstance(x, (Tensor, bool, int, float, np.generic, Element, SymbolicScalar, SymbolicBool)) or is_array(x)
+
+
+def _missing(name: str, symbol: str) -> Callable[..., Any]:
+    def refuse(self: Tensor, other: Any) -> Any:
+        raise error("PT115", f"`{symbol}` on tensors needs the operation `{name}`, which does not exist here", here())
+
+    return refuse
+
+
+def _method(name: str, reflected: bool = False) -> Callable[..., Any]:
+    call = operator_call(name)
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not _takes(other):
+            return NotImplemented
+        return call(other, self) if reflected else call(self, other)
+
+    return method
+
+
+def _scalar_comparison(name: str) -> Callable[..., Any]:
+    call = operator_call(name)
+    return lambda a, b: truth_of(call(a, b))
+
+
+def _install_operators() -> None:
+    for python, name in OPERATORS.items():
+        if name not in REGISTRY:
+            setattr(Tensor, f"__{python}__", _missing(name, python))
+            setattr(Tensor, f"__r{python}__", _missing(name, python))
+            continue
+
+        setattr(Tensor, f"__{python}__", _method(name))
+        setattr(Tensor, f"__r{python}__", _method(name, reflected=True))
+    for name in COMPARISONS:
+        setattr(Tensor, f"__{name}__", _method(name))
+    for python, name in (("neg", "neg"), ("abs", "abs"), ("invert", "bitwise_not")):
+        if name in REGISTRY:
+            setattr(Tensor, f"__{python}__", public(REGISTRY[name]))
+    for symbol, name in _SCALAR_OPERATORS.items():
+        FLOAT_ARITHMETIC[symbol] = _scalar_comparison(name) if name in COMPARISONS else operator_call(name)
+
+
+def _install_methods() -> None:
+    for name in (*REGISTRY, *_PUBLIC):
+        if name not in NO_METHODS and not hasattr(Tensor, name):
+            setattr(Tensor, name, function_named(name))
+    setattr(Tensor, "assemble", _assemble_method)  # noqa: B010
+    setattr(Tensor, "__matmul__", _matmul_method)  # noqa: B010
+
+
+def _assemble_method(self: Tensor, src: Any, offsets: Any) -> None:
+    """Write the live part of ``src`` into this tensor at ``offsets``."""
+    assemble(src, offsets, self)
+
+
+def _matmul_method(self: Tensor, other: Any) -> Any:
+    """``self @ other``."""
+    return matmul(self, other)
+
+
+def function_named(name: str) -> Callable[..., Any]:
+    """The public function called ``name``; KeyError when there is none."""
+    found = _PUBLIC.get(name)
+    if found is not None:
+        return found
+    if name in INTERNAL:
+        raise KeyError(name)
+    return public(REGISTRY[name])
+
+
+def operation_names() -> list[str]:
+    """Every operation a user can call."""
+    return sorted({*(n for n in REGISTRY if n not in INTERNAL), *_PUBLIC})
+
+
+_install_operators()
+_install_methods()

@@ -1,0 +1,249 @@
+"""Option groups and tile shapes: validated by name and number, kept per kernel, and readable after it."""
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.graph import Value
+from pypto_dsl.compiler.ops.definition import OpDefinition
+from pypto_dsl.compiler.ops.shapes import shape_text
+from pypto_dsl.compiler.promotion import rule_set
+from pypto_dsl.frontend.scalar import SymbolicScalar, is_symbolic
+from pypto_dsl.frontend.spans import here
+from pypto_dsl.frontend.trace import TileState, current
+
+# PyPTO's option groups. They steer its runtime and passes and have no meaning here: accepted, checked by name, listed by `explain`.
+GROUPS: dict[str, frozenset[str]] = {
+    "host_options": frozenset({"compile_stage", "compile_monitor_enable", "compile_timeout", "compile_timeout_stage",
+                               "compile_monitor_print_interval"}),
+    "runtime_options": frozenset({"run_mode", "device_sched_mode", "stitch_function_max_num", "max_workspace_kb", "valid_shape_optimize",
+                                  "ready_on_host_tensors", "device_sched_parallelism", "launch_sched_aicpu_num", "launch_early_mode"}),
+    "codegen_options": frozenset({"support_dynamic_aligned", "enable_pmu_trace"}),
+    "pass_options": frozenset({"enable_slice", "vec_nbuffer_setting", "cube_l1_reuse_setting", "cube_nbuffer_setting", "sg_set_scope",
+                               "auto_mix_partition", "sg_set_ooo_scope", "ooo_sched_mode", "sg_set_tunevf_mode"}),
+    "verify_options": frozenset({"enable_pass_verify", "pass_verify_save_tensor", "pass_verify_save_tensor_dir", "pass_verify_pass_filter",
+                                 "pass_verify_error_tol"}),
+    "debug_options": frozenset({"compile_debug_mode", "runtime_debug_mode", "dump_pass_graph"}),
+}
+PRECISIONS = ("exact", "fast")
+LINTS = ("on", "off")
+MOST_TILE_SIZES = 8
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """What stands in `@pypto.jit(...)`: ours change meaning, PyPTO's groups are kept for `explain`."""
+
+    promotion: str = "pypto"
+    precision: str = "exact"
+    lint: str = "on"
+    target: str = ""
+    groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def meaning(self) -> dict[str, str]:
+        """The options that a graph carries: those that differ from their defaults."""
+        chosen = {"promotion": self.promotion, "precision": self.precision}
+        return {k: v for k, v in chosen.items() if v != getattr(KernelOptions, k)}
+
+
+def _near(name: str, known: Sequence[str] | frozenset[str]) -> str:
+    close = difflib.get_close_matches(name, sorted(known), 1)
+    return f"did you mean `{close[0]}`?" if close else f"one of {', '.join(sorted(known))}"
+
+
+def check_group(group: str, values: Any) -> dict[str, Any]:
+    """The options of a group as a dict. Raises PT114 for a group or an option that does not exist."""
+    if group not in GROUPS:
+        raise error("PT114", f"there is no option `{group}`", here(), help=_near(group, frozenset(GROUPS)))
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise error("PT114", f"`{group}` is a dict of options, and got {type(values).__name__} {values!r}", here(),
+                    help=f"{group}={{\"{min(GROUPS[group])}\": ...}}")
+    for name in values:
+        if name not in GROUPS[group]:
+            raise error("PT114", f"`{group}` has no option `{name}`", here(), help=_near(str(name), GROUPS[group]))
+    return dict(values)
+
+
+def kernel_options(given: Mapping[str, Any]) -> KernelOptions:
+    """Check what stands in `@pypto.jit(...)`. Raises PT114 for unknown names and values, PT207 for unknown promotion rules."""
+    groups, ours = {}, {}
+    own = ("promotion", "precision", "lint", "target")
+    for name, value in given.items():
+        if name in GROUPS:
+            groups[name] = check_group(name, value)
+        elif name in own:
+            ours[name] = value
+        elif name != "new_ir":
+            raise error("PT114", f"@pypto.jit has no option `{name}`", here(), help=_near(name, frozenset((*own, *GROUPS))))
+    for name, allowed in (("precision", PRECISIONS), ("lint", LINTS)):
+        if name in ours and ours[name] not in allowed:
+            raise error("PT114", f"`{name}` is {ours[name]!r}", here(), help=f"one of {', '.join(allowed)}")
+    if "promotion" in ours:
+        rule_set(ours["promotion"])
+    return KernelOptions(**ours, groups=groups)
+
+
+# ---- scoped options ----------------------------------------------------------------------------------------------------------
+
+_SCOPE: contextvars.ContextVar[Mapping[str, Mapping[str, Any]]] = contextvars.ContextVar("options", default={})  # noqa: B039
+
+
+def _entered(changes: Mapping[str, Mapping[str, Any]]) -> contextvars.Token[Mapping[str, Mapping[str, Any]]]:
+    now = _SCOPE.get()
+    return _SCOPE.set({**now, **{g: {**now.get(g, {}), **values} for g, values in changes.items()}})
+
+
+class options(contextlib.ContextDecorator):
+    """`with pypto.options(pass_options={...})` and `@pypto.options(...)`: option groups that hold inside."""
+
+    def __init__(self, name: str = "", **groups: Any) -> None:
+        self.changes = {g: check_group(g, v) for g, v in groups.items()}
+        self.tokens: list[contextvars.Token[Mapping[str, Mapping[str, Any]]]] = []
+
+    def _recreate_cm(self) -> options:
+        return options("", **self.changes)
+
+    def __enter__(self) -> options:
+        self.tokens.append(_entered(self.changes))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _SCOPE.reset(self.tokens.pop())
+
+
+def set_group(group: str, **values: Any) -> None:
+    """`set_pass_options(...)` and its like; inside a kernel also recorded for `explain`."""
+    checked = check_group(group, values)
+    _entered({group: checked})
+    trace = current()
+    if trace is not None:
+        trace.hints += [(group, f"{k} = {v!r}", here()) for k, v in checked.items()]
+
+
+def get_group(group: str) -> dict[str, Any]:
+    """`get_pass_options()` and its like."""
+    return dict(_SCOPE.get().get(group, {}))
+
+
+# ---- tile shapes -------------------------------------------------------------------------------------------------------------
+
+_OUTSIDE: contextvars.ContextVar[TileState | None] = contextvars.ContextVar("tiles", default=None)
+
+
+def outside() -> TileState:
+    """The tile shapes that hold outside kernels: set there, or left by the last kernel."""
+    return _OUTSIDE.get() or TileState()
+
+
+def leave_tiles(state: TileState) -> None:
+    """What a kernel set stays readable outside it."""
+    _OUTSIDE.set(replace(state))
+
+
+def _state() -> TileState:
+    trace = current()
+    if trace is not None:
+        return trace.tiles
+    state = _OUTSIDE.get()
+    if state is None:
+        state = TileState()
+        _OUTSIDE.set(state)
+    return state
+
+
+def _size(what: str, value: Any, position: int) -> int:
+    if is_symbolic(value) and isinstance(value, SymbolicScalar) and value.index.constant is None:
+        raise error("PT401", f"{what}: size {position} is `{value}`, which is only known when the kernel runs", here(),
+                    help="tile sizes are ints: tails of a dynamic extent are handled by themselves")
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise error("PT401", f"{what}: size {position} is {type(value).__name__} {value!r}, and sizes are ints", here(),
+                    help=f"{what}(32, 64)")
+    size = value.__index__()
+    if size <= 0:
+        raise error("PT401", f"{what}: size {position} is {size}, and every size is at least 1", here(), help=f"{what}(32, 64)",
+                    size=size, position=position)
+    return int(size)
+
+
+def set_vec_tile_shapes(*sizes: Any) -> None:
+    """The tile of the operations that follow, one size per axis of their results; in force until set again.
+
+    Raises PT401 for a size that is no positive int, PT403 for none or more than 8. A later operation whose result has more axes than
+    the tile has sizes is refused with PT402. A tile never changes a result.
+    """
+    given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes
+    if not 1 <= len(given) <= MOST_TILE_SIZES:
+        raise error("PT403", f"set_vec_tile_shapes takes 1 to {MOST_TILE_SIZES} sizes, and got {len(given)}", here(),
+                    help="one size per axis of the results: pypto.set_vec_tile_shapes(32, 64)")
+    _state().vector = tuple(_size("set_vec_tile_shapes", s, i) for i, s in enumerate(given, 1))
+
+
+def get_vec_tile_shapes() -> list[int]:
+    """The tile in force; outside kernels what the last kernel set."""
+    return list(_state().vector or ())
+
+
+def set_cube_tile_shapes(m: Any, k: Any, n: Any, enable_split_k: bool = False, enable_multi_data_load: bool = False) -> None:
+    """The tile of matrix products: a size, or (inner, outer) sizes, for each of m, k and n. Raises PT401, PT404."""
+    checked = []
+    for name, sizes in (("m", m), ("k", k), ("n", n)):
+        given = sizes if isinstance(sizes, (list, tuple)) else (sizes,)
+        if not 1 <= len(given) <= 3:
+            raise error("PT404", f"set_cube_tile_shapes: `{name}` has {len(given)} sizes, and takes one or two (k: three)", here(),
+                        help="pypto.set_cube_tile_shapes([64, 64], [64, 64], [64, 64])")
+        checked.append(tuple(_size("set_cube_tile_shapes", s, i) for i, s in enumerate(given, 1)))
+    _state().cube = (*checked, bool(enable_split_k))
+
+
+def get_cube_tile_shapes() -> tuple[Any, ...] | None:
+    """The matrix tile in force."""
+    return _state().cube
+
+
+def set_conv_tile_shapes(*sizes: Any, **named: Any) -> None:
+    """The tile of convolutions: recorded, and shown by `explain`."""
+    _state().convolution = (*sizes, *sorted(named.items()))
+
+
+def set_matrix_size(*sizes: Any) -> None:
+    """The extents of the matrix product that follows; the compiler knows them, so this is a hint."""
+    given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes
+    _state().matrix = tuple(given)
+
+
+def set_semantic_label(label: str) -> None:
+    """A name for the operations that follow, shown by `explain`."""
+    if not isinstance(label, str):
+        raise error("PT111", f"a semantic label is a string, and got {label!r}", here())
+    _state().label = label
+    trace = current()
+    if trace is not None:
+        trace.hints.append(("semantic_label", label, here()))
+
+
+def set_operation_options(**options_: Any) -> None:
+    """Hints for single operations (experimental in PyPTO): recorded, and shown by `explain`."""
+    trace = current()
+    if trace is not None:
+        trace.hints += [("operation_options", f"{k} = {v!r}", here()) for k, v in options_.items()]
+
+
+UNTILED = frozenset({"layout", "generator", "scalar", "cast", "matmul"})
+
+
+def check_tile(tile: tuple[int, ...], definition: OpDefinition, result: Value) -> None:
+    """Refuse (PT402) an operation whose result has more axes than the tile in force has sizes."""
+    if definition.family in UNTILED or result.type.rank <= len(tile):
+        return
+    enough = ", ".join(["1"] * (result.type.rank - len(tile)) + list(map(str, tile)))
+    raise error("PT402", f"the vector tile {list(tile)} has {len(tile)} size{'s' * (len(tile) > 1)}, and the result of {definition.name} "
+                f"has {result.type.rank} axes: {shape_text(result.type.shape)}", here(),
+                help=f"set one size per axis before it: pypto.set_vec_tile_shapes({enough})",
+                tile=list(tile), rank=result.type.rank)
