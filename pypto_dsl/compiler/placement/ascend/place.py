@@ -4,7 +4,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from pypto_dsl.compiler.errors import CompilerBug, KernelError
+from pypto_dsl.compiler.errors import CompilerBug, KernelError, error
 from pypto_dsl.compiler.index import Index, as_index, var
 from pypto_dsl.compiler.placement.ascend.allocate import allocate, plan
 from pypto_dsl.compiler.placement.ascend.cube import place_cube
@@ -18,6 +18,7 @@ from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Accumulate, For, Grid, Let, Load, Program, Statement, TileKernel, Workspace
 
 CORE, CORES, ITEM = "core", "cores", "item"  # what an emitter spells as the core's number, their count, and the item in hand
+ITEMS = "items"  # property: how many items a launch has, as index text
 
 
 def place(program: Program, target: Target) -> Program:
@@ -29,13 +30,33 @@ def place(program: Program, target: Target) -> Program:
     steps: list[tuple[TileKernel, ...]] = []
     workspaces: list[Workspace] = list(program.workspaces)
     for variants in program.steps:
-        placed = [place_kernel(kernel, chip) for kernel in variants]
+        if not isinstance(variants, tuple):
+            what = f"{program.name} has loops, branches or operations between its kernels that the host runs"
+            raise error("PT503", f"{what}, and {target.name} takes kernels alone", variants.span,
+                        help='run it with target="llvm-cpu", or make the loop part of the caller')
+        placed = _fitting(variants, chip)
         workspaces += [workspace for _, workspace in placed if workspace is not None]
         stages = max(len(kernels) for kernels, _ in placed)
         if any(len(kernels) != stages for kernels, _ in placed):
             raise CompilerBug("ascend.place", f"variants of {variants[0].name} split differently")
         steps += [tuple(kernels[i] for kernels, _ in placed) for i in range(stages)]
     return dataclasses.replace(program, workspaces=tuple(workspaces), steps=tuple(steps))
+
+
+def _fitting(variants: tuple[TileKernel, ...], chip: Machine) -> list[tuple[tuple[TileKernel, ...], Workspace | None]]:
+    """The variants that fit; when none does, the refusal of the last, which has the smallest tile."""
+    placed = []
+    refused: KernelError | None = None
+    for kernel in variants:
+        try:
+            placed.append(place_kernel(kernel, chip))
+        except KernelError as caught:
+            if caught.code != "PT410":
+                raise
+            refused = caught
+    if not placed and refused is not None:
+        raise refused
+    return placed
 
 
 def place_kernel(kernel: TileKernel, chip: Machine) -> tuple[tuple[TileKernel, ...], Workspace | None]:
@@ -79,8 +100,9 @@ def _whole(kernel: TileKernel) -> Body:
 
 
 def _finished(kernel: TileKernel, body: Body) -> TileKernel:
-    """Everything is in the body now: the grid is a loop."""
-    return dataclasses.replace(kernel, body=body, once=(), grid=Grid((), ()))
+    """Everything is in the body now: the grid is a loop, and its size a property for whoever launches."""
+    properties = (*kernel.properties, (ITEMS, str(items(kernel.grid))))
+    return dataclasses.replace(kernel, body=body, once=(), grid=Grid((), ()), properties=properties)
 
 
 def _queued(kernel: TileKernel, chip: Machine) -> Body:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from pypto_dsl.compiler.errors import CompilerBug
@@ -70,11 +69,15 @@ class KernelLibrary:
         pointers = (ctypes.c_void_p * len(arguments))()
         register = getattr(self._library, f"emu_tensor_{entry}")
         register.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int]
+        written = {a.array.ctypes.data for a in arguments if isinstance(a, GlobalArray) and a.writable}
+        known: set[int] = set()
         for position, argument in enumerate(arguments):
             if isinstance(argument, GlobalArray):
-                name = argument.name.encode()
-                register(name, argument.array.ctypes.data, argument.array.nbytes, int(argument.writable))
-                value: Any = ctypes.c_void_p(argument.array.ctypes.data)
+                name, address = argument.name.encode(), argument.array.ctypes.data
+                if address not in known:  # one array under two names is one tensor
+                    register(name, address, argument.array.nbytes, int(address in written))
+                    known.add(address)
+                value: Any = ctypes.c_void_p(address)
                 keep += [name, argument.array]
             else:
                 value = _CTYPES[argument.kind](argument.value)
@@ -103,8 +106,3 @@ def build_library(
     files = {**kernel_files, unit: launcher_text(sorted(kernel_files), entries)}
     every_flag = [*flags, f"-O{optimize}", f"-DASCENDC_EMU_ARCH={arch}"]
     return KernelLibrary(build_shared_object(title, files, [unit], include_folders=[INCLUDE], flags=every_flag))
-
-
-def empty_like_uninitialised(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """A new array whose bytes are all 0xFF: NaN in every float type, so that an unwritten element is seen."""
-    return np.full(int(np.prod(shape)) * dtype.itemsize, 0xFF, np.uint8).view(dtype).reshape(shape)
