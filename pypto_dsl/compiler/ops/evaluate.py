@@ -6,7 +6,7 @@ a weak number that no operation has touched yet is held exactly (float64 or int6
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -174,7 +174,7 @@ def _rounded(value: Array, inside: DType, declared: TensorType) -> Array:
 
 
 @cache
-def _takes_keywords(function: Reference) -> bool:
+def _takes_keywords(function: Callable[..., Any]) -> bool:
     """NumPy's own functions take no attributes."""
     try:
         parameters = inspect.signature(function).parameters.values()
