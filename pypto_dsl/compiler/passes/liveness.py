@@ -1,7 +1,10 @@
 """Liveness over regions: when the old content of a tensor is dead, for deciding what may happen in place."""
 from __future__ import annotations
 
+from typing import cast
+
 from pypto_dsl.compiler.graph import Graph, Op, Region, Value, walk
+from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.passes.fuse import VIEWS
 
 
@@ -85,12 +88,12 @@ class Liveness:
         end = self._end(op)
         exclusive = self._other_branches(op)
         for reader in self.readers(seen):
-            if reader is not op and self.position[reader] > self.position[op] and reader.opcode not in VIEWS:
-                if self.position[reader] <= end or reader in exclusive:
-                    if self.position[reader] <= end and reader not in exclusive:
-                        return False
-                    continue
-                return False
+            at = self.position[reader]
+            if reader is op or at < self.position[op] or reader.opcode in VIEWS or reader in exclusive:
+                continue
+            if at <= end and op.opcode == "if":
+                continue  # writes inside a branch decide for themselves
+            return False
         return not any(self._leaves(v, r, op) for v in seen for r in self.yielded.get(v, ()))
 
     def _leaves(self, value: Value, region: Region, op: Op) -> bool:
@@ -132,17 +135,31 @@ class Liveness:
             inside = self.region_of[owner]
         return found
 
-    def read_from(self, values: set[Value], start: Op, stop: Op | None, region: Region | None = None) -> bool:
-        """Whether any of the values (or views) is read from ``start`` up to ``stop`` (excluded; None: to the region's end)."""
+    def read_from(self, values: set[Value], start: Op, stop: Op | None, region: Region | None = None) -> list[Op]:
+        """Operations that read any of the values (or views) from ``start`` up to ``stop`` (excluded; None: to the region's end)."""
         seen: set[Value] = set()
         for value in values:
             seen |= self.aliases(value)
         begin = self.position[start]
-        end = self.position[stop] if stop is not None else None
-        if end is None:
+        if stop is not None:
+            end = self.position[stop]
+        else:
             body = region.ops if region is not None else self.graph.body.ops
             end = max((self._end(o) for o in body), default=begin) + 1
-        for reader in self.readers(seen):
-            if begin <= self.position[reader] < end and reader.opcode not in VIEWS:
+        found = [r for r in self.readers(seen) if begin <= self.position[r] < end and r.opcode not in VIEWS]
+        if stop is None and region is not None and seen & set(region.yields):
+            found.append(self.owner_of[region])
+        return found
+
+
+def disjoint(a: Op, b: Op) -> bool:
+    """Whether two writes into tensors of one shape provably touch no common element."""
+    for at_a, at_b, extent_a, extent_b in zip(_offsets(a), _offsets(b), a.operands[1].type.live, b.operands[1].type.live, strict=True):
+        for gap in (at_b - at_a - extent_a, at_a - at_b - extent_b):
+            if gap.constant is not None and gap.constant >= 0:
                 return True
-        return stop is None and region is not None and bool(seen & set(region.yields))
+    return False
+
+
+def _offsets(op: Op) -> tuple[Index, ...]:
+    return tuple(as_index(o) for o in cast("tuple[Index | int, ...]", op.attributes["offsets"]))

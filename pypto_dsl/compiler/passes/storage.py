@@ -13,7 +13,7 @@ from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph, Op, Region, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition, Single
-from pypto_dsl.compiler.passes.liveness import Liveness
+from pypto_dsl.compiler.passes.liveness import Liveness, disjoint
 from pypto_dsl.compiler.tile_ir.nodes import Param, Role, Workspace
 
 
@@ -98,9 +98,9 @@ class _Assigner:
             storage.arguments.append(Param(name, value.type.dtype, value.type.shape, "out"))
             self._direct(name, value)
         self._items(self.partition.items)
-        for name, value in [*graph.outputs.items(), *zip((a.name for a in storage.arguments[-len(graph.returns):] if graph.returns), graph.returns, strict=False)]:
-            if self.place(value).tensor != name or not self.place(value).dense or self.place(value).base.terms:
-                storage.copies.append(Copy(value, Place(name, value.type.shape)))
+        returned = [a.name for a in storage.arguments[len(storage.arguments) - len(graph.returns):]]
+        final = [*graph.outputs.items(), *zip(returned, graph.returns, strict=True)]
+        storage.copies = self._exchange([Copy(v, Place(n, v.type.shape)) for n, v in final if self._elsewhere(v, Place(n, v.type.shape))])
         return storage
 
     # ---- places
@@ -241,7 +241,8 @@ class _Assigner:
         window = place_at(place, cast("tuple[Index | int, ...]", op.attributes["offsets"]), value.type.shape)
         group = self.partition.owner.get(value)
         direct = (group is not None and value not in self.storage.places and not copies
-                  and not self.liveness.read_from(self._aliases_of_tensor(place.tensor), group.ops[0], op))
+                  and all(r.opcode == "insert" and r.operands[1].type.rank and self.storage.places.get(r.operands[0]) == place and disjoint(r, op)
+                          for r in self.liveness.read_from(self._aliases_of_tensor(place.tensor), group.ops[0], op)))
         if direct:
             self.storage.places[value] = window
             self.storage.writes[value] = window
@@ -335,33 +336,30 @@ class _Assigner:
                 self.storage.writes[value] = place
 
     def _close(self, op: Op, region: Region) -> None:
-        """Copies that bring yielded values to the carried tensors; two values that exchange tensors go through workspaces."""
+        """Copies that bring yielded values to the carried tensors."""
         moves = [(v, self.storage.places[r]) for v, r in zip(region.yields, op.results, strict=True) if r.type.rank]
-        copies = [Copy(v, place) for v, place in moves if self._elsewhere(v, place)]
-        targets = {c.place.tensor for c in copies}
+        self.storage.closing[region] = self._exchange([Copy(v, place) for v, place in moves if self._elsewhere(v, place)])
+
+    def _exchange(self, copies: list[Copy]) -> list[Copy]:
+        """Copies as if made at once: a value that lies in another copy's target goes through a scratch tensor."""
         staged: list[Copy] = []
+        final: list[Copy] = []
         for c in copies:
-            if c.value not in self.partition.cloned and self.place(c.value).tensor in targets:
-                staged.append(Copy(c.value, self._scratch(c.value)))
-        self.storage.closing[region] = [*staged, *(Copy(c.value, c.place) for c in copies)] if not staged else self._through(copies, staged)
+            generated = c.value in self.partition.cloned and self.partition.cloned[c.value].opcode not in VIEWS
+            if generated or all(o is c or self.place(c.value).tensor != o.place.tensor for o in copies):
+                final.append(c)
+                continue
+            scratch = self._scratch(c.value)
+            stand_in = Value(c.value.type, c.value.name)
+            self.storage.places[stand_in] = scratch
+            staged.append(Copy(c.value, scratch))
+            final.append(Copy(stand_in, c.place))
+        return [*staged, *final]
 
     def _scratch(self, value: Value) -> Place:
         name = self._fresh(f"{value.name or 'carried'}_next")
         self.storage.workspaces.append(Workspace(name, value.type.dtype, value.type.shape))
         return Place(name, value.type.shape)
-
-    def _through(self, copies: list[Copy], staged: list[Copy]) -> list[Copy]:
-        """First every exchanged value into its scratch tensor, then all to their targets."""
-        scratch = {c.value: c.place for c in staged}
-        final: list[Copy] = []
-        for c in copies:
-            if c.value in scratch:
-                stand_in = Value(c.value.type, c.value.name)
-                self.storage.places[stand_in] = scratch[c.value]
-                final.append(Copy(stand_in, c.place))
-            else:
-                final.append(c)
-        return [*staged, *final]
 
     def _elsewhere(self, value: Value, place: Place) -> bool:
         if value in self.partition.cloned and self.partition.cloned[value].opcode not in VIEWS:
