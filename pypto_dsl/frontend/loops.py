@@ -292,21 +292,25 @@ class TracedLoop:
             slot = self.slots.get(name)
             if slot is not None and slot[2] is not None:
                 if not isinstance(y, Tensor) or _differs(slot[0].type, y.type):
-                    self.wants_peeling, self.changed = True, (name, x, y)
+                    self._peel(name, x, y)
             elif slot is None and not same(x, y):
                 if is_number(x) and is_number(y) and not isinstance(x, (bool, SymbolicBool)):
                     self.promoted.add(name)
                     self.again = True
                 elif x is not UNBOUND:
-                    self.wants_peeling, self.changed = True, (name, x, y)
+                    self._peel(name, x, y)
         self.left = values
 
+    def _peel(self, name: str, x: Any, y: Any) -> None:
+        self.wants_peeling = True
+        self.change = (name, described(x), described(y), isinstance(x, Tensor) and isinstance(y, Tensor))
+
     def _changed(self) -> Exception:
-        name, x, y = self.changed
-        if isinstance(x, Tensor) and isinstance(y, Tensor):
-            return error("PT122", f"`{name}` is {described(x)} before the loop and {described(y)} after a turn", self.span,
+        name, before, after, both = self.change
+        if both:
+            return error("PT122", f"`{name}` is {before} before the loop and {after} after a turn", self.span,
                          help="give it one shape and dtype before the loop, with pypto.tensor(shape, dtype)")
-        return error("PT143", f"`{name}` is {described(x)} before the loop and {described(y)} after one turn", self.span,
+        return error("PT143", f"`{name}` is {before} before the loop and {after} after one turn", self.span,
                      help="create it before the loop with pypto.tensor(shape, dtype)")
 
     # -- the end

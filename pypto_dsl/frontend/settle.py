@@ -6,7 +6,7 @@ from typing import Any
 
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Check, Graph, Op, Region, TensorType, Value, walk
-from pypto_dsl.compiler.index import Index, var
+from pypto_dsl.compiler.index import Index, as_index, var
 
 
 def settle(graph: Graph, forwards: Mapping[Value, Value]) -> None:
@@ -14,6 +14,19 @@ def settle(graph: Graph, forwards: Mapping[Value, Value]) -> None:
     _forward(graph, forwards)
     prune(graph)
     _unify(graph)
+    whole = {op.result: op.operands[1] for op in walk(graph.body) if _is_whole(op)}
+    if whole:
+        _forward(graph, whole)
+        prune(graph)
+
+
+def _is_whole(op: Op) -> bool:
+    """Whether a write replaces every element, so that its value can stand for it."""
+    if op.opcode != "insert":
+        return False
+    into, value = (o.type for o in op.operands)
+    offsets = op.attributes["offsets"]
+    return into == value and into.valid is None and all(o == as_index(0) for o in offsets)  # type: ignore[union-attr]
 
 
 def _forward(graph: Graph, forwards: Mapping[Value, Value]) -> None:

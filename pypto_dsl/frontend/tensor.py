@@ -203,7 +203,8 @@ class Tensor(metaclass=_TensorMeta):
             raise _wrong_shape(self, source)
         if not self.cell.parameter:
             trace.local_writes.append(LocalWrite(self.name, source, here()))
-        if source.type.valid is not None or target.type.valid is not None:
+        renames = source.type.shape == target.type.shape or len(trace.frames) == 1  # regions merge by equal shapes; `settle` folds the rest
+        if source.type.valid is not None or target.type.valid is not None or not renames:
             assemble_into(trace, self, source, whole(target.type.rank))
             return
         trace.write(self.cell, landed(trace, self, source))
