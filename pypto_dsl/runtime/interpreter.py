@@ -28,7 +28,7 @@ def run(graph: Graph, arguments: Mapping[str, Any], symbols: Mapping[str, int] |
 
     ``arguments`` are arrays of the parameters' dtypes, of any strides, and numbers for scalar parameters; an output that is not read
     may be left out. ``symbols`` gives Index variables; dimensions of parameters follow from the arrays. Nothing is written in
-    place. Raises KernelError: PT701 an argument is missing, PT702 dtype, PT703 rank, PT704 extent, PT707 a check fails, PT710 an
+    place. Raises KernelError: PT715 an argument is missing, PT702 dtype, PT703 rank, PT704 extent, PT707 a check fails, PT710 an
     element or window outside its tensor, and what the dtype rules raise.
     """
     found = _extents(graph, arguments, dict(symbols or {}))
@@ -115,7 +115,7 @@ def _extents(graph: Graph, arguments: Mapping[str, Any], symbols: dict[str, int]
         elif symbol.kind == "dim" and given is not None and np.ndim(given) > symbol.axis:
             symbols[symbol.name] = np.shape(given)[symbol.axis]
         else:
-            raise error("PT701", f"nothing says what `{symbol.name}` is", graph.span,
+            raise error("PT715", f"nothing says what `{symbol.name}` is", graph.span,
                         help=f"pass the argument `{symbol.parameter or symbol.name}`")
     return symbols
 
@@ -134,7 +134,7 @@ def _argument(graph: Graph, parameter: Value, arguments: Mapping[str, Any], symb
     given = arguments.get(name)
     if given is None:
         if name not in graph.outputs:
-            raise error("PT701", f"the argument `{name}` is missing", graph.span)
+            raise error("PT715", f"the argument `{name}` is missing", graph.span)
         return empty_reference([as_index(e) for e in shape], t.dtype, symbols)
     if t.rank == 0 and not isinstance(given, (np.ndarray, np.generic)):
         return np.asarray(given, np.float64 if t.dtype.is_float else np.int64).astype(t.dtype.numpy)
