@@ -1,26 +1,38 @@
-"""Where a graph runs: one executor per target, loaded when it is first asked for."""
+"""Where a graph runs, and what is emitted of it: one back end per family of targets, loaded when it is first asked for."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.compiler.targets import Target
+from pypto_dsl.compiler.tile_ir.nodes import Program
 from pypto_dsl.frontend.arguments import Array
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.runtime import interpreter
 
-DEFAULT = "interpreter"
+DEFAULT = "llvm-cpu"
+INTERPRETER = "interpreter"
+EMULATED = "-emu"  # `ascend-a2-emu` runs what is compiled for `ascend-a2` in the emulator
+
+# Family of targets -> (module that emits, module that runs the emitted files in an emulator).
+DEVICES = {"ascend": ("pypto_dsl.codegen.ascendc", "pypto_dsl.runtime.emulator.ascendc.runner"),
+           "ttmetal": ("pypto_dsl.codegen.ttmetal", "pypto_dsl.runtime.emulator.ttmetal.runner")}
 
 
 class Executor(Protocol):
-    """Runs a graph on arrays by parameter name: writes the outputs in place, and gives what the kernel returns."""
+    """Runs a graph on arrays and numbers by name: writes the outputs in place, and gives what the kernel returns."""
 
     def __call__(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]: ...
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------------
 
 
 def _interpreted(graph: Graph) -> Executor:
@@ -33,32 +45,119 @@ def _interpreted(graph: Graph) -> Executor:
     return run
 
 
-EXECUTORS: dict[str, Callable[[Graph], Executor]] = {"interpreter": _interpreted}
+class _Call:
+    """The tensors and numbers of one call of a program."""
+
+    def __init__(self, program: Program, returns: int, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> None:
+        split = len(program.arguments) - returns
+        self.tensors = {a.name: arrays[a.name] for a in program.arguments[:split]}
+        self.returned = {a.name: np.empty([e.evaluate(symbols) for e in a.shape], a.dtype.numpy) for a in program.arguments[split:]}
+        numbers = {n: v.item() for n, v in arrays.items() if n not in self.tensors and v.ndim == 0}
+        self.numbers: dict[str, float | int] = {**symbols, **numbers}
+
+    def arrays(self) -> dict[str, Array]:
+        return {**self.tensors, **self.returned}
 
 
-def executor(target: str, graph: Graph) -> Executor:
-    """What runs ``graph`` on ``target``. Raises PT501 for a target that is none."""
-    if target not in EXECUTORS:
-        raise error("PT501", f"there is no target `{target}` that runs kernels", here(),
-                    help=f"targets are {', '.join(EXECUTORS)}", target=target)
-    return EXECUTORS[target](graph)
+def _compiled(graph: Graph, target: Target) -> Executor:
+    program = _lower(graph, target)
+    executable = _module("pypto_dsl.runtime.cpu.executable").Executable(program)
+
+    def run(arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]:
+        call = _Call(program, len(graph.returns), arrays, symbols)
+        executable.run(call.arrays(), call.numbers)
+        return list(call.returned.values())
+
+    return run
+
+
+def _emulated(graph: Graph, target: Target) -> Executor:
+    emitter, runner = (_module(name) for name in DEVICES[target.family])
+    program = _lower(graph, target)
+    emitted = emitter.emit(program, target)
+
+    def run(arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]:
+        call = _Call(program, len(graph.returns), arrays, symbols)
+        results = runner.run(emitted.manifest, emitted.files, call.arrays(), call.numbers)
+        for name in graph.outputs:
+            arrays[name][...] = results[name]
+        return [np.asarray(results[name]) for name in call.returned]
+
+    return run
+
+
+def executor(name: str, graph: Graph) -> Executor:
+    """What runs ``graph`` on the target called ``name``. Raises PT501 for a target that is none, and what compiling for it raises."""
+    if name == INTERPRETER:
+        return _interpreted(graph)
+    if name not in runnable():
+        raise error("PT501", f"no target `{name}` runs kernels here", here(), help=f"targets are {', '.join(runnable())}", target=name)
+    target = targets.load(name.removesuffix(EMULATED))
+    return _compiled(graph, target) if target.family == "llvm" else _emulated(graph, target)
+
+
+def runnable() -> list[str]:
+    """The names of every target that runs kernels on this machine, the emulated ones with their suffix."""
+    loaded = [targets.load(name) for name in targets.names()]
+    native = [t.name for t in loaded if t.family == "llvm"]
+    return [*native, INTERPRETER, *(t.name + EMULATED for t in loaded if t.family in DEVICES)]
+
+
+# ---- looking ----------------------------------------------------------------------------------------------------------------
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def _lower(graph: Graph, target: Target) -> Program:
+    program: Program = _module("pypto_dsl.compiler.pipeline").lower(graph, target)
+    return program
 
 
 def explain(graph: Graph, target: str, hints: Sequence[str], notes: Sequence[str]) -> Any:
     """What the compiler made of a graph for ``target``, and why."""
-    return importlib.import_module("pypto_dsl.explain").explain(graph, (target,), hints, notes)
+    return _module("pypto_dsl.explain").explain(graph, (target.removesuffix(EMULATED),), hints, notes)
 
 
-def graph_after(graph: Graph, name: str, target: str) -> Graph:
-    """The graph after a pass of ``target``."""
-    raise error("PT713", f"there is no pass `{name}`", here())
+def graph_after(graph: Graph, name: str, target: str) -> Any:
+    """What stands after the pass or stage ``name`` of the pipeline of ``target``. Raises PT713 for a name that is none."""
+    pipeline = _module("pypto_dsl.compiler.pipeline")
+    if name not in pipeline.STAGES:
+        raise error("PT713", f"there is no pass `{name}`", here(), help=f"passes are {', '.join(pipeline.STAGES)}")
+    for stage in pipeline.stages(graph, targets.load(target.removesuffix(EMULATED))):
+        if stage.name == name:
+            return stage.result
+    raise error("PT713", f"the pipeline of `{target}` has no pass `{name}`", here())
 
 
-def source(target: str, graph: Graph) -> str:
-    """The emitted text."""
-    raise error("PT501", f"there is no target `{target}` that emits source", here())
+def files(name: str, graph: Graph) -> dict[str, str]:
+    """The files that are emitted of a graph for a target, by name. Raises PT501 for a target that is none."""
+    target = targets.load(name.removesuffix(EMULATED))
+    program = _lower(graph, target)
+    if target.family == "llvm":
+        kernels = [kernel for step in program.steps for kernel in step]
+        level = _module("pypto_dsl.runtime.cpu.jit").machine().level
+        return {f"{program.name}.ll": str(_module("pypto_dsl.codegen.llvm.kernel").emit(kernels, level))}
+    return dict(_module(DEVICES[target.family][0]).emit(program, target).files)
 
 
-def write(target: str, graph: Graph, out_dir: Any) -> list[str]:
-    """Write the emitted files."""
-    raise error("PT501", f"there is no target `{target}` that emits source into {Path(out_dir)}", here())
+def source(name: str, graph: Graph) -> str:
+    """The emitted text: one file as it is, several one after the other under their names."""
+    emitted = files(name, graph)
+    if len(emitted) == 1:
+        return next(iter(emitted.values()))
+    return "\n".join(f"// ==== {file} ====\n{text}" for file, text in emitted.items())
+
+
+def write(name: str, graph: Graph, folder: Any) -> list[str]:
+    """Write the emitted files below ``folder``; returns their names."""
+    emitted = files(name, graph)
+    for file, text in emitted.items():
+        path = Path(folder) / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    return list(emitted)
+
+
+__all__ = ["DEFAULT", "Executor", "executor", "explain", "files", "graph_after", "runnable", "source", "write"]
