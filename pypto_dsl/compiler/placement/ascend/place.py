@@ -66,7 +66,7 @@ def place_kernel(kernel: TileKernel, chip: Machine) -> tuple[tuple[TileKernel, .
     placed = []
     for part in split.kernels:
         if part.unit == "cube":
-            placed.append(_finished(part, place_cube(_whole(part), chip)))
+            placed.append(_finished(part, sync(place_cube(_whole(part), chip))))
         elif split.product is not None and len(split.kernels) > 1:
             placed.append(_strips_that_fit(part, split.product, chip))
         else:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.index import Compound, Index, as_index, ceildiv, floordiv
+from pypto_dsl.compiler.index import Compound, Index, as_index, ceildiv, floordiv, var
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Param, Region
@@ -77,7 +77,28 @@ class Window:
         return self.first + row * self.across + col
 
 
-def window(region: Region, tile: Geometry, lets: Mapping[str, Index], span: Span | None, writing: bool) -> Window:
+@dataclass(frozen=True)
+class Scope:
+    """What names inside a kernel stand for: Lets by value, loop variables by start and step."""
+
+    lets: Mapping[str, Index]
+    loops: Mapping[str, tuple[Index, Index]]
+
+    def spelled(self, x: Index) -> Index:
+        """``x`` with every Let spelled out."""
+        for _ in range(len(self.lets) + 1):
+            new = x.substitute(self.lets)
+            if new == x:
+                break
+            x = new
+        return x
+
+    def stepped(self, x: Index) -> Index:
+        """``x`` spelled out, with a loop variable replaced by start + step * (the number of its turn): for questions of divisibility."""
+        return self.spelled(x).substitute({name: start + step * var(name) for name, (start, step) in self.loops.items()})
+
+
+def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writing: bool) -> Window:
     """The region as tiles.
 
     Raises KernelError PT521 for a region that does not start at a tile, and for a store that ends inside a tile which the tensor
@@ -91,8 +112,7 @@ def window(region: Region, tile: Geometry, lets: Mapping[str, Index], span: Span
     offset, extent = (as_index(0), as_index(0), *region.offset), (as_index(1), as_index(1), *region.extent)
     size = (tile.rows, tile.cols)
     for axis, whole in ((0, rows), (1, cols)):
-        start, count = (x[axis - 2].substitute(lets) for x in (offset, extent))
-        start, count = _resolved(start, lets), _resolved(count, lets)
+        start, count = (scope.stepped(x[axis - 2]) for x in (offset, extent))
         if (start % size[axis]).constant != 0:
             raise _misaligned(tile, param, axis, f"starts at {start}, which is not a multiple of {size[axis]}", span)
         ends = (count % size[axis]).constant == 0 or _reaches(start, count, whole, size[axis])
@@ -102,21 +122,10 @@ def window(region: Region, tile: Geometry, lets: Mapping[str, Index], span: Span
     for extent_, start in zip(lead, offset[:-2][-len(lead):] if lead else (), strict=True):
         batch = batch * extent_ + start
     across = tile.tiles(cols, 1)
-    first = (batch * first_rows + floordiv(offset[-2].substitute(lets), tile.rows)) * across + floordiv(offset[-1].substitute(lets), tile.cols)
-    live_rows, live_cols = extent[-2], extent[-1]
-    resolved = tuple(_resolved(e, lets) for e in (live_rows, live_cols))
-    row_tiles, col_tiles = tile.tiles(resolved[0], 0), tile.tiles(resolved[1], 1)
-    return Window(param, first, across, live_rows, live_cols, row_tiles, col_tiles)
-
-
-def _resolved(x: Index, lets: Mapping[str, Index]) -> Index:
-    """``x`` with every Let spelled out."""
-    for _ in range(len(lets) + 1):
-        spelled = x.substitute(lets)
-        if spelled == x:
-            return x
-        x = spelled
-    return x
+    row, col = (floordiv(scope.spelled(x), size) for x, size in zip(offset[-2:], (tile.rows, tile.cols), strict=True))
+    first = (batch * first_rows + row) * across + col
+    row_tiles, col_tiles = (tile.tiles(scope.spelled(e), axis) for axis, e in enumerate(extent[-2:]))
+    return Window(param, first, across, extent[-2], extent[-1], row_tiles, col_tiles)
 
 
 def _reaches(start: Index, count: Index, whole: Index, size: int) -> bool:

@@ -199,6 +199,8 @@ class Lowering:
     def _cast(self, op: BlockOp, operand: Operand) -> Operand:
         """Conversions that a DST slot holds already cost nothing; the others are typecasts."""
         source, result = self.dtype(operand), op.dtype
+        if source is result:
+            return operand
         if isinstance(operand, Constant):
             return Constant(operand.value if result.is_integer else float(operand.value), result)
         if isinstance(operand, (LaneIndex, IndexValue, ScalarRead)) or self.is_index(operand) and op.dtype is F32:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug, error
 from pypto_dsl.compiler.index import Index, as_index, ceildiv, var
-from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, geometry, window
+from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, geometry, window
 from pypto_dsl.compiler.placement.ttmetal.select import reads, walk
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
@@ -35,34 +36,27 @@ class Use:
         return any(isinstance(s, Store) for s in self.readers)
 
 
-def lets_of(kernel: TileKernel) -> dict[str, Index]:
-    """Every Let of a kernel by name."""
-    return {s.name: s.value for s in walk((*kernel.once, *kernel.body)) if isinstance(s, Let)}
-
-
-def spelled(x: Index, lets: Mapping[str, Index]) -> Index:
-    """``x`` with every Let spelled out."""
-    for _ in range(len(lets) + 1):
-        new = x.substitute(lets)
-        if new == x:
-            break
-        x = new
-    return x
+def scope_of(kernel: TileKernel) -> Scope:
+    """Every Let and loop of a kernel, by name."""
+    everything = list(walk((*kernel.once, *kernel.body)))
+    loops = {s.var: (s.start, s.step) for s in everything if isinstance(s, For)}
+    loops |= {s.var: (as_index(0), s.step) for s in everything if isinstance(s, MatmulTiles)}
+    return Scope({s.name: s.value for s in everything if isinstance(s, Let)}, loops)
 
 
 def allocate_rings(kernel: TileKernel, target: Target) -> TileKernel:
     """Give every buffer its ring: pages, stream or window, number, exact unpacking. Raises KernelError PT410 when L1 cannot hold them."""
-    tile, lets = geometry(target), lets_of(kernel)
-    uses, groups = _collect(kernel, tile, lets)
-    streaming = _streaming(uses, groups, lets)
+    tile, scope = geometry(target), scope_of(kernel)
+    uses, groups = _collect(kernel, tile, scope)
+    streaming = _streaming(uses, groups, scope)
     scalars = {s.name for s in kernel.scalars} | {v for p in kernel.params for e in p.shape for v in e.variables()}
     depth = int(target.table("rings")["depth"])
     order = [u.buffer.name for u in uses.values()]
     sized: dict[str, Buffer] = {}
     for name, use in uses.items():
-        uniform = spelled(use.tiles, lets).variables() <= scalars
+        uniform = scope.spelled(use.tiles).variables() <= scalars
         stream = name in streaming
-        tiles = spelled(use.tiles, lets) if uniform else _bound(use.buffer, tile)
+        tiles = scope.spelled(use.tiles) if uniform else _bound(use.buffer, tile)
         if not stream and not uniform and not use.by_reader:
             raise error("PT523", f"`{name}` is computed in pieces of changing size and read more than once, which {target.name} has no form for",
                         use.buffer.span, help="choose a tile that divides the extent", target=target.name)
@@ -76,14 +70,14 @@ def allocate_rings(kernel: TileKernel, target: Target) -> TileKernel:
     return rebuffer(kernel, numbered)
 
 
-def _collect(kernel: TileKernel, tile: Geometry, lets: Mapping[str, Index]) -> tuple[dict[str, Use], list[list[tuple[str, int]]]]:
+def _collect(kernel: TileKernel, tile: Geometry, scope: Scope) -> tuple[dict[str, Use], list[list[tuple[str, int]]]]:
     """Every ring's fills and readers, and the groups of neighbouring Loads as (buffer, which of its fills)."""
     uses: dict[str, Use] = {}
     groups: list[list[tuple[str, int]]] = []
 
     def fill(s: Statement, buffer: Buffer, tiles: Index, by_reader: bool, once: bool) -> None:
         use = uses.setdefault(buffer.name, Use(buffer, tiles, by_reader, once))
-        if use.fills and (use.by_reader != by_reader or spelled(use.tiles, lets) != spelled(tiles, lets)):
+        if use.fills and (use.by_reader != by_reader or scope.spelled(use.tiles) != scope.spelled(tiles)):
             raise CompilerBug("placement.ttmetal.rings", f"the ring {buffer.name} is filled in two different ways")
         use.fills.append(s)
 
@@ -91,7 +85,7 @@ def _collect(kernel: TileKernel, tile: Geometry, lets: Mapping[str, Index]) -> t
         group: list[tuple[str, int]] | None = None
         for s in body:
             if isinstance(s, Load):
-                w = window(s.region, tile, lets, s.span, writing=False)
+                w = window(s.region, tile, scope, s.span, writing=False)
                 fill(s, s.buffer, w.row_tiles * w.col_tiles, True, once)
                 if group is None:
                     groups.append(group := [])
@@ -128,13 +122,13 @@ def _collect(kernel: TileKernel, tile: Geometry, lets: Mapping[str, Index]) -> t
     return uses, groups
 
 
-def _streaming(uses: Mapping[str, Use], groups: Sequence[Sequence[tuple[str, int]]], lets: Mapping[str, Index]) -> frozenset[str]:
+def _streaming(uses: Mapping[str, Use], groups: Sequence[Sequence[tuple[str, int]]], scope: Scope) -> frozenset[str]:
     """Rings whose pages go through one by one: each fill has one reader, which takes them in order.
 
     The reader kernel loads a group of neighbouring Loads whole buffers first and then, in one loop, those that stream: they must go
     to one statement, the group's first, in equal numbers, or it would wait for room in one ring while compute waits for another.
     """
-    may = {n for n, u in uses.items() if not u.once and len(u.readers) == len(u.fills) and all(_in_order(s, u, lets) for s in u.readers)}
+    may = {n for n, u in uses.items() if not u.once and len(u.readers) == len(u.fills) and all(_in_order(s, u, scope) for s in u.readers)}
     for group in groups:
         inside = [(n, i) for n, i in group if n in may and not uses[n].stored]
         if not inside:
@@ -142,12 +136,12 @@ def _streaming(uses: Mapping[str, Use], groups: Sequence[Sequence[tuple[str, int
         first = min(inside, key=lambda x: uses[x[0]].sequence[id(uses[x[0]].readers[x[1]])])
         for n, i in inside:
             together = uses[n].readers[i] is uses[first[0]].readers[first[1]]
-            if not together or spelled(uses[n].tiles, lets) != spelled(uses[first[0]].tiles, lets):
+            if not together or scope.spelled(uses[n].tiles) != scope.spelled(uses[first[0]].tiles):
                 may.discard(n)
     return frozenset(may)
 
 
-def _in_order(s: Statement, use: Use, lets: Mapping[str, Index]) -> bool:
+def _in_order(s: Statement, use: Use, scope: Scope) -> bool:
     if isinstance(s, Store):
         return True
     if isinstance(s, MatmulTiles):
@@ -166,7 +160,7 @@ def _in_order(s: Statement, use: Use, lets: Mapping[str, Index]) -> bool:
         count, order = rows.count * cols.count, _linear(rows.var, rows.count, cols.var, cols.count)
     else:
         return False
-    return spelled(count, lets) == spelled(use.tiles, lets) and all(t.tile == order for t in refs)
+    return scope.spelled(count) == scope.spelled(use.tiles) and all(t.tile == order for t in refs)
 
 
 def _linear(row: str, rows: Index, col: str, cols: Index) -> Index:
@@ -244,6 +238,6 @@ def rebuffer(node: Node, buffers: Mapping[str, Buffer]) -> Node:
         found = buffers.get(found.name, found)
     elif isinstance(found, tuple):
         found = tuple(rebuffer(x, buffers) for x in found)
-    elif dataclasses.is_dataclass(found) and not isinstance(found, (Index, Span, Param, Region, type)):
+    elif dataclasses.is_dataclass(found) and not isinstance(found, (Index, Span, Param, Region, DType, type)):
         found = replace(found, **{f.name: rebuffer(getattr(found, f.name), buffers) for f in dataclasses.fields(found) if f.init})
     return found  # type: ignore[no-any-return]

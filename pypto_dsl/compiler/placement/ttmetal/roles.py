@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from pypto_dsl.compiler.dtypes import F32
 from pypto_dsl.compiler.index import Index, as_index, floordiv, modulo, var
-from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Window, geometry, window
-from pypto_dsl.compiler.placement.ttmetal.rings import lets_of
+from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, Window, geometry, window
+from pypto_dsl.compiler.placement.ttmetal.rings import scope_of
 from pypto_dsl.compiler.placement.ttmetal.select import COL, ROW, reads, walk
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Buffer, Constant, For, If, Let, Load, Param, ScalarRead, Statement, Store, TileKernel
@@ -25,17 +25,17 @@ class Slicer:
 
     kernel: TileKernel
     tile: Geometry
-    lets: Mapping[str, Index]
+    scope: Scope
     identity: Mapping[str, float]
 
     def window(self, s: Load | Store) -> Window:
         """A load's or store's region in tiles."""
-        return window(s.region, self.tile, self.lets, s.span, writing=isinstance(s, Store))
+        return window(s.region, self.tile, self.scope, s.span, writing=isinstance(s, Store))
 
 
 def slice_roles(kernel: TileKernel, target: Target) -> TileKernel:
     """The kernel with `RoleBody`s as its body: reader, compute, writer."""
-    slicer = Slicer(kernel, geometry(target), lets_of(kernel), target.table("reduce")["identity"])
+    slicer = Slicer(kernel, geometry(target), scope_of(kernel), target.table("reduce")["identity"])
     bodies = (_role(slicer, "reader", _reader), _role(slicer, "compute", _compute), _role(slicer, "writer", _writer))
     return replace(kernel, once=(), body=bodies)
 

@@ -1,0 +1,56 @@
+"""Every emitted kernel type-checks against the headers of ttnn 0.81.1, for Wormhole and Blackhole."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import kernels
+import pytest
+from ttcheck.real_headers import ARCHITECTURES, Kernel, check
+
+from pypto_dsl.codegen.ttmetal.intrinsics import INTRINSICS
+from pypto_dsl.runtime.emulator.ttmetal.runner import compile_arguments
+
+pytestmark = pytest.mark.vendor
+TARGETS = {"wormhole": "tt-wormhole", "blackhole": "tt-blackhole"}
+
+
+def roles(name: str, architecture: str) -> list[Kernel]:
+    """The files of a case as the host registers them."""
+    made = kernels.emitted(name, TARGETS[architecture])
+    found = []
+    for step in made.manifest["steps"]:
+        for kernel in step:
+            formats = {r["index"]: r["dtype"] for r in kernel["rings"]}
+            for role, entry in kernel["roles"].items():
+                text = made.files[f"{kernel['name']}/{entry['file']}"]
+                found.append(Kernel(role, text, compile_arguments(kernel, role), formats, frozenset(kernel["unpack_to_dest"]), kernel["fp32_dest"]))
+    return found
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", kernels.CASES)
+def test_emitted_kernels_type_check(ttnn_root: Path, name: str, architecture: str) -> None:
+    """Reader, writer, and the three compute roles of every variant."""
+    for kernel in roles(name, architecture):
+        for answer in check(ttnn_root, kernel, architecture):
+            assert answer.accepted, f"{name} {kernel.role} {answer.unit}\n{answer.output[:4000]}"
+
+
+def every_call(fp32_dest: bool) -> str:
+    """One compute kernel that spells every row of the table."""
+    table = INTRINSICS["0.81.1"]
+    words: dict[str, Any] = {**{f"c{i}": i for i in range(3)}, **{f"t{i}": 0 for i in range(3)}, **{f"s{i}": i % 2 for i in range(4)}, "w0": "0x3f800000u"}
+    words["dst"] = "Float32" if fp32_dest else "Float16_b"
+    lines = [f"    {row.text.format(**words)};  // {name}" for name, row in table.items()]
+    headers = sorted({row.header for row in table.values()})
+    return "\n".join(["#include \"api/compute/common.h\"", *(f'#include "api/compute/{h}"' for h in headers), "void kernel_main() {", *lines, "}", ""])
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("fp32_dest", [False, True], ids=["16-bit", "32-bit"])
+def test_every_intrinsic_type_checks(ttnn_root: Path, architecture: str, fp32_dest: bool) -> None:
+    """The whole table, whether a kernel uses the row or not."""
+    kernel = Kernel("compute", every_call(fp32_dest), (), {0: "bf16", 1: "bf16", 2: "bf16"}, fp32_dest=fp32_dest)
+    for answer in check(ttnn_root, kernel, architecture):
+        assert answer.accepted, answer.output[:4000]
