@@ -50,8 +50,8 @@ def errors() -> str:
 def operations() -> str:
     """docs/operations.md."""
     lines = [NOTICE, "# Operations", "",
-             "One entry per operation, from the op table. *Native on* lists targets that have the operation, with the dtypes of its operands",
-             "there; elsewhere it is built from simpler operations, or refused with [PT502](errors.md#pt502-an-operation-on-a-dtype-that-the-target-does-not-have).",
+             "One entry per operation, from the op table. *Native on* lists targets that have the operation, with its operands' dtypes",
+             "there; elsewhere it is built from simpler operations, or refused with [PT502](errors.md).",
              "A bound is the largest error against the exact result, in units of the last place of the dtype. Promotion of mixed dtypes is",
              "described in [promotion.md](promotion.md).", ""]
     by_family: dict[str, list[OpDefinition]] = {}
@@ -73,15 +73,20 @@ def _operation(definition: OpDefinition) -> Iterator[str]:
     if facts:
         yield ""
         yield f"Bound: {', '.join(facts)}."
-    native = [f"`{name}` ({', '.join(sorted(dtypes))})" for name in targets.names() if (dtypes := targets.load(name).ops.get(definition.name))
-              and len(dtypes) <= 16]
-    wide = [f"`{name}` (every pair of its dtypes)" for name in targets.names() if len(targets.load(name).ops.get(definition.name, ())) > 16]
-    if native or wide:
+    on = {name: sorted(dtypes) for name in targets.names() if (dtypes := targets.load(name).ops.get(definition.name))}
+    if on:
         yield ""
-        yield f"Native on {'; '.join([*native, *wide])}."
+        yield f"Native on {'; '.join(f'`{name}` ({_shown(dtypes)})' for name, dtypes in on.items())}."
     if not definition.is_primitive:
         yield ""
         yield "Built from simpler operations where a target does not have it."
+
+
+MOST_SHOWN = 16
+
+
+def _shown(dtypes: list[str]) -> str:
+    return ", ".join(dtypes) if len(dtypes) <= MOST_SHOWN else f"{len(dtypes)} combinations of dtypes"
 
 
 def _anchor(title: str) -> str:

@@ -64,15 +64,18 @@ def _is_ours(trace: TracebackType | None) -> bool:
         path = frame.filename
         if path.startswith(PACKAGE):
             return True
-        if "site-packages" not in path and not path.startswith((sys.base_prefix, "<frozen")):
+        if not _is_library(path):
             return False
     return True
 
 
+def _is_library(path: str) -> bool:
+    return "site-packages" in path or path.startswith((sys.base_prefix, sys.prefix, "<frozen"))
+
+
 def _users_failure(failure: Exception, ctx: click.Context) -> int:
     """An exception out of the user's own Python: their frames, without ours."""
-    kept = [f for f in traceback.extract_tb(failure.__traceback__) if not f.filename.startswith(PACKAGE) and "site-packages" not in f.filename
-            and not f.filename.startswith((sys.base_prefix, "<frozen"))]
+    kept = [f for f in traceback.extract_tb(failure.__traceback__) if not f.filename.startswith(PACKAGE) and not _is_library(f.filename)]
     message = f"{type(failure).__name__}: {failure}"
     if terminal.wants_json(ctx):
         where = {"file": kept[-1].filename, "line": kept[-1].lineno} if kept else None
@@ -88,7 +91,8 @@ def _bug(failure: Exception, ctx: click.Context) -> int:
     words = str(failure) if isinstance(failure, CompilerBug) else f"{type(failure).__name__}: {failure}"
     folder = write_reproducer(failure, where, sys.argv[1:], ctx.find_root().meta.get("kernel files", {}))
     if terminal.wants_json(ctx):
-        terminal.emit_json({"ok": False, "exit": int(ExitCode.BUG), "errors": [], "bug": {"pass": where, "message": words, "reproducer": str(folder)}})
+        bug = {"pass": where, "message": words, "reproducer": str(folder)}
+        terminal.emit_json({"ok": False, "exit": int(ExitCode.BUG), "errors": [], "bug": bug})
         return int(ExitCode.BUG)
     click.echo(terminal.paint(f"bug: this is a mistake in pypto_dsl, not in your kernel (in `{where}`)"), err=True)
     click.echo(f"  {words}", err=True)

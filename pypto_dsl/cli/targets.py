@@ -14,7 +14,7 @@ def describe(name: str) -> dict[str, Any]:
     """One target as plain data."""
     target = targets.load(name)
     return {"name": name, "title": target.title, "family": target.family, "operations": len(target.ops),
-            "limits": dict(target.table("limits")), "memory": {k: dict(v) for k, v in target.table("memory").items() if isinstance(v, dict)}}
+            "limits": dict(target.table("limits")), "memory": dict(target.table("memory"))}
 
 
 @click.command("targets")

@@ -26,7 +26,7 @@ def tree(module: str) -> ast.Module:
 
 
 def imports(module: str) -> list[tuple[str, int]]:
-    """Every absolute import of a module, type-checking ones too: (imported module, line). `from a import b` names a.b when that is a module."""
+    """Every absolute import of a module: (imported module, line). `from a import b` names a.b when that is a module."""
     known = modules()
     found = []
     for node in ast.walk(tree(module)):

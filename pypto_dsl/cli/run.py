@@ -1,0 +1,173 @@
+"""`ptc run`: a file's kernel on generated inputs; its numbers, its error against float64, its time beside NumPy's."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+
+from pypto_dsl import measure
+from pypto_dsl.cli import kernels, terminal
+from pypto_dsl.cli.kernels import Source
+from pypto_dsl.cli.outcome import ExitCode
+from pypto_dsl.compiler.dtypes import of_numpy
+from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.frontend import targets
+from pypto_dsl.frontend.arguments import symbol_values
+from pypto_dsl.measure import Array, Comparison
+from pypto_dsl.runtime import interpreter
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run: results by name, their comparisons, and seconds of one call here and in NumPy (None where it was not timed)."""
+
+    results: Mapping[str, Array]
+    comparisons: tuple[Comparison, ...]
+    here: float | None
+    numpy: float | None
+
+
+@click.command("run")
+@click.argument("kernel")
+@click.option("--target", default=targets.DEFAULT, show_default=True, metavar="NAME",
+              help="llvm-cpu, interpreter, ascend-a2-emu, tt-wormhole-emu, ...")
+@kernels.shape_option
+@click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")
+@click.option("--time/--no-time", "timed", default=True, help="Whether to measure times (never on emulators).")
+@terminal.json_option
+@click.pass_context
+def command(ctx: click.Context, kernel: str, target: str, shapes: tuple[kernels.Shape, ...], seed: int, timed: bool, as_json: bool) -> None:
+    """Run a file's kernel on generated inputs and report numbers, error and time.
+
+    KERNEL is FILE.py, FILE.py:NAME or FILE.ptir. Inputs come from the file's function `inputs(generator)` where it has one (a dict, or a
+    tuple in the order of the parameters), else they are drawn at random from the parameters' annotations; `--shape` fixes what an
+    annotation leaves open.
+
+    The error is measured against the same kernel evaluated in float64, in units of the last place (ulp) of each result's dtype. The
+    run fails with exit code 3 when a NaN or an infinity is wrong, or when an error is larger than half the digits of the dtype at the
+    result's largest magnitude. Where the file has a function `reference`, which takes the same arguments as the kernel and
+    computes with NumPy, its time is shown beside the kernel's.
+
+    \b
+      ptc run examples/softmax.py
+      ptc run examples/softmax.py --target ascend-a2-emu
+      ptc run kernel.ptir --shape x=64x128
+    """
+    source = kernels.find(kernel)
+    given = kernels.arguments(source, shapes, seed)
+    with terminal.progress(f"running {source.name} on {target}"):
+        outcome = run(source, given, target, timed and not target.endswith("-emu"))
+    passed = all(c.ok for c in outcome.comparisons)
+    if as_json:
+        terminal.emit_json(_document(source, given, target, outcome, passed))
+    else:
+        click.echo("\n".join(_lines(source, given, target, outcome)))
+    if not passed:
+        if not as_json:
+            click.echo(terminal.paint(f"error: {source.name} on {target} is wrong: see above"), err=True)
+        ctx.exit(ExitCode.NUMERIC)
+
+
+def run(source: Source, given: Mapping[str, Any], target: str, timed: bool) -> Outcome:
+    """Run a kernel on copies of ``given`` and compare every result with the kernel in float64.
+
+    Raises KernelError as the kernel's call does.
+    """
+    before = _copies(given)
+    if source.kernel is not None:
+        graph = source.kernel.specialise(**before).graph
+        calls = _copies(given)
+        returned = source.kernel.run(**calls, target=target)
+        values = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
+        results = {**{name: calls[name] for name in graph.outputs}, **dict(zip(interpreter.return_names(graph), values, strict=True))}
+    else:
+        graph = source.graph or Graph(source.name)
+        results = _execute(graph, _copies(given), target)
+    exact = measure.reference(graph, before, _symbols(graph, before))
+    comparisons = tuple(measure.compare(name, np.asarray(got), exact[name]) for name, got in results.items())
+    return Outcome(results, comparisons, *(_times(source, given, target, graph) if timed else (None, None)))
+
+
+def _copies(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in given.items()}
+
+
+def _symbols(graph: Graph, given: Mapping[str, Any]) -> dict[str, int]:
+    return symbol_values(graph, given, {name: value for name, value in given.items() if isinstance(value, int)})
+
+
+def _execute(graph: Graph, arrays: dict[str, Any], target: str) -> dict[str, Array]:
+    returned = targets.executor(target, graph)(arrays, _symbols(graph, arrays))
+    return {name: arrays[name] for name in graph.outputs} | dict(zip(interpreter.return_names(graph), returned, strict=True))
+
+
+def _times(source: Source, given: Mapping[str, Any], target: str, graph: Graph) -> tuple[float, float | None]:
+    arrays = _copies(given)
+    if source.kernel is None:
+        execute, symbols = targets.executor(target, graph), _symbols(graph, arrays)
+        return measure.seconds(lambda: execute(arrays, symbols)), None
+    kernel, reference = source.kernel, source.member("reference")
+    here = measure.seconds(lambda: kernel.run(**arrays, target=target))
+    if reference is None:
+        return here, None
+    others = _copies(given)
+    return here, measure.seconds(lambda: reference(**others))
+
+
+# ---- what is printed -----------------------------------------------------------------------------------------------------
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        dtype = of_numpy(value.dtype)
+        return f"{dtype.name if dtype else value.dtype}[{', '.join(map(str, value.shape))}]"
+    return repr(value)
+
+
+def _inputs(given: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in outcome.results}
+
+
+def _lines(source: Source, given: Mapping[str, Any], target: str, outcome: Outcome) -> list[str]:
+    inputs = ", ".join(f"{name} {_described(value)}" for name, value in _inputs(given, outcome).items())
+    lines = [f"{source.name}({inputs}) on {target}"]
+    for comparison in outcome.comparisons:
+        value = np.asarray(outcome.results[comparison.name])
+        lines.append(f"  {comparison.name} {_described(value)}: {_verdict(comparison)}")
+        with np.printoptions(threshold=12, edgeitems=2, precision=6, suppress=False):
+            shown = value.astype(np.float32) if value.dtype.kind == "V" else value  # ml_dtypes print through float32
+            lines += [f"    {line}" for line in str(shown).split("\n")]
+    if outcome.here is not None:
+        beside = ""
+        if outcome.numpy is not None:
+            beside = f"; NumPy takes {_duration(outcome.numpy)}, {outcome.numpy / outcome.here:.2f} times as long"
+        lines.append(f"  one call takes {_duration(outcome.here)}{beside}")
+    return lines
+
+
+def _verdict(c: Comparison) -> str:
+    if c.wrong_kind:
+        return f"{c.wrong_kind} elements are NaN or infinite where they should not be, or the other way round"
+    where = f" at [{', '.join(map(str, c.at))}]" if c.at else ""
+    if c.dtype in ("bool",) or c.dtype[0] in "iu":
+        return f"{c.different} elements differ" if c.different else "exact"
+    text = f"largest error {c.ulp:.3g} ulp{where}"
+    return text if c.ok else f"{text}, and {c.relative:.2g} of the largest magnitude, which is above {c.limit:.2g}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1 or unit == "us":
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds} s"
+
+
+def _document(source: Source, given: Mapping[str, Any], target: str, outcome: Outcome, passed: bool) -> dict[str, Any]:
+    first = {name: np.asarray(value).reshape(-1)[:8].astype(np.float64).tolist() for name, value in outcome.results.items()}
+    results = [c.data() | {"first": first[c.name]} for c in outcome.comparisons]
+    return {"ok": passed, "exit": int(ExitCode.OK if passed else ExitCode.NUMERIC), "kernel": source.name, "target": target,
+            "inputs": {name: _described(value) for name, value in _inputs(given, outcome).items()}, "results": results,
+            "seconds": outcome.here, "numpy_seconds": outcome.numpy}

@@ -1,0 +1,166 @@
+"""The numbers of a run: the kernel in float64 as reference, errors in units of the last place, generated inputs, times."""
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from pypto_dsl.compiler.dtypes import F64, DType, of_numpy
+from pypto_dsl.compiler.graph import Attribute, Graph, Op, Region, TensorType, Value, walk
+from pypto_dsl.runtime import interpreter
+
+Array = np.ndarray[Any, np.dtype[Any]]
+# Operations that speak of the bits of a dtype, so that the same graph in float64 means something else.
+BITWISE = frozenset({"bitcast"})
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One result against its reference.
+
+    ``ulp``: the largest error in units of the last place at the reference's own magnitude, and ``at`` where it is; ``relative``: the
+    largest error as a fraction of the largest magnitude in the result; ``wrong_kind``: elements of which one is NaN or infinite and
+    the other is not the same; ``different``: elements that are not equal (integers, bool). ``limit`` is what ``relative`` must not pass.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    ulp: float
+    at: tuple[int, ...]
+    relative: float
+    wrong_kind: int
+    different: int
+    limit: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the result is right as far as this comparison can tell."""
+        return self.wrong_kind == 0 and self.relative <= self.limit
+
+    def data(self) -> dict[str, Any]:
+        """Plain data, for ``--json``."""
+        return asdict(self) | {"ok": self.ok}
+
+
+def in_float64(graph: Graph) -> Graph | None:
+    """The same graph with every float type FP64, which the interpreter evaluates without the roundings of the kernel's own dtypes.
+
+    None when the graph speaks of the bits of a narrower dtype. Weak numbers stay weak: they land on FP64 exactly.
+    """
+    if any(op.opcode in BITWISE for op in walk(graph.body)):
+        return None
+    values: dict[Value, Value] = {}
+
+    def widened(value: Value) -> Value:
+        if value not in values:
+            values[value] = Value(_wide_type(value.type), value.name)
+        return values[value]
+
+    def region(source: Region) -> Region:
+        made = Region([widened(a) for a in source.arguments])
+        for op in source.ops:
+            new = Op(op.opcode, [widened(o) for o in op.operands], [_wide_type(r.type) for r in op.results],
+                     {k: _wide_attribute(v) for k, v in op.attributes.items()}, [region(r) for r in op.regions], op.span, op.tile,
+                     [r.name for r in op.results])
+            values.update(zip(op.results, new.results, strict=True))
+            made.ops.append(new)
+        made.yields = [widened(y) for y in source.yields]
+        return made
+
+    options = {k: v for k, v in graph.options.items() if k != "promotion"}  # other rule sets may refuse FP64
+    parameters, body = [widened(p) for p in graph.parameters], region(graph.body)
+    outputs, returns = {name: widened(v) for name, v in graph.outputs.items()}, [widened(v) for v in graph.returns]
+    return Graph(graph.name, parameters, dict(graph.symbols), body, outputs, returns, options, list(graph.checks), graph.span)
+
+
+def _wide_type(t: TensorType) -> TensorType:
+    return t if t.weak or t.dtype.kind != "float" else TensorType(F64, t.shape, False, t.valid)
+
+
+def _wide_attribute(value: Attribute) -> Attribute:
+    return F64 if isinstance(value, DType) and value.kind == "float" else value
+
+
+def reference(graph: Graph, arrays: Mapping[str, Any], symbols: Mapping[str, int]) -> dict[str, Array]:
+    """What the kernel computes, by output and returned name, without rounding to its own float dtypes. Nothing is written.
+
+    Raises KernelError as the interpreter does.
+    """
+    wide = in_float64(graph)
+    if wide is None:
+        return interpreter.run(graph, dict(arrays), dict(symbols))
+    given = {p.name: np.asarray(arrays[p.name]).astype(np.float64) if _is_wide(p) else arrays[p.name]
+             for p in wide.parameters if p.name in arrays}
+    return interpreter.run(wide, given, dict(symbols))
+
+
+def _is_wide(parameter: Value) -> bool:
+    return parameter.type.dtype == F64 and not parameter.type.weak
+
+
+def compare(name: str, got: Array, exact: Array) -> Comparison:
+    """``got`` (in a kernel's dtype) against ``exact`` (float64, or the same integers); shapes are equal."""
+    dtype = of_numpy(got.dtype) or F64
+    a, b = got.astype(np.float64).reshape(-1), np.asarray(exact).astype(np.float64).reshape(-1)
+    if not dtype.is_float:
+        different = int(np.count_nonzero(a != b))
+        worst = int(np.argmax(np.abs(a - b))) if a.size else 0
+        share = different / a.size if a.size else 0.0
+        return Comparison(name, dtype.name, got.shape, float(abs(a[worst] - b[worst])) if a.size else 0.0, _position(got, worst), share, 0,
+                          different, 0.01)
+    largest, smallest = limits(dtype)
+    b = np.where(np.abs(b) >= largest * (1 + 2.0 ** -dtype.mantissa), np.copysign(np.inf, b), b)  # what rounds to infinity
+    kind = (np.isnan(a) != np.isnan(b)) | ((np.isinf(a) | np.isinf(b)) & (a != b) & ~(np.isnan(a) | np.isnan(b)))
+    live = np.isfinite(a) & np.isfinite(b)
+    error = np.zeros(a.shape)
+    np.abs(a - b, out=error, where=live)
+    units = error / np.maximum(_spacing(np.where(live, b, 1.0), dtype), smallest)
+    worst = int(np.argmax(units)) if a.size else 0
+    scale = float(np.max(np.abs(b), where=live, initial=0.0))
+    relative = float(error.max(initial=0.0)) / scale if scale else 0.0 if not error.any() else math.inf
+    return Comparison(name, dtype.name, got.shape, float(units[worst]) if a.size else 0.0, _position(got, worst), relative,
+                      int(np.count_nonzero(kind)), int(np.count_nonzero(a[live] != b[live])), 2.0 ** (-dtype.mantissa / 2))
+
+
+def limits(dtype: DType) -> tuple[float, float]:
+    """The largest finite number and the smallest subnormal of a float dtype."""
+    info: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    return float(info.max), float(info.smallest_subnormal)
+
+
+def _spacing(x: Array, dtype: DType) -> Array:
+    """The distance of neighbours of ``dtype`` at each element's magnitude."""
+    _, exponent = np.frexp(np.abs(x))
+    spacing: Array = np.ldexp(1.0, exponent - dtype.mantissa)
+    return spacing
+
+
+def _position(array: Array, flat: int) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(flat, array.shape)) if array.size else ()
+
+
+def generated(shape: Sequence[int], dtype: DType, generator: np.random.Generator) -> Array:
+    """Random values: floats normal around 0, integers from -8 to 8 (unsigned: 0 to 15), bool evenly."""
+    if dtype.kind == "bool":
+        return generator.integers(0, 2, shape).astype(dtype.numpy)
+    if dtype.is_integer:
+        return generator.integers(*((-8, 9) if dtype.signed else (0, 16)), shape).astype(dtype.numpy)
+    return generator.standard_normal(shape).astype(dtype.numpy)
+
+
+def seconds(call: Callable[[], object], budget: float = 0.25, most: int = 200) -> float:
+    """The shortest of several calls; the first one, which compiles, is not timed."""
+    call()
+    best, spent, count = math.inf, 0.0, 0
+    while count < most and (spent < budget or count < 3):
+        start = time.perf_counter()
+        call()
+        taken = time.perf_counter() - start
+        best, spent, count = min(best, taken), spent + taken, count + 1
+    return best
