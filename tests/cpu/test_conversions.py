@@ -26,7 +26,8 @@ def test_f32_narrows_to_nearest_even(name: str, level: str) -> None:
     """Every 16-bit value, every midpoint between two of them, and both neighbours of each in f32."""
     every = np.arange(65536, dtype=np.uint16).view(SIXTEEN[name]).astype(np.float32)
     shift = 16 if name == "bf16" else 13
-    around = (every.view(np.uint32)[:, None] + np.array([0, 1, -1, 1 << (shift - 1), (1 << (shift - 1)) + 1, (1 << (shift - 1)) - 1]).astype(np.uint32))
+    half = 1 << (shift - 1)
+    around = every.view(np.uint32)[:, None] + np.array([0, 1, -1, half, half + 1, half - 1]).astype(np.uint32)
     x = np.concatenate([around.ravel(), np.arange(0, 2**32, 65521, dtype=np.uint64).astype(np.uint32)]).view(np.float32)
     with np.errstate(all="ignore"):
         want = x.astype(SIXTEEN[name])
@@ -42,7 +43,8 @@ def values(name: str) -> Array:
         low, high = dtype.range
         edges = [v for w in (8, 16, 32, 64) for v in (2**(w - 1), 2**(w - 1) - 1, -(2**(w - 1)), 2**w - 1) if low <= v <= high]
         return np.concatenate([np.array([low, high, 0, 1, *edges], dtype.numpy), rng.integers(low, high, 200, dtype.numpy, endpoint=True)])
-    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5, -1.5, -2.5, 0.49999997, 127.5, 128.5, 255.5, -128.5, 32767.5, 65504.0, 1e-40]
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5, -1.5, -2.5, 0.49999997, 127.5, 128.5, 255.5, -128.5, 32767.5,
+               65504.0, 1e-40]
     wide = [2147483647.0, 2147483648.0, -2147483648.0, -2147483904.0, 4294967296.0, 9.2e18, 9.3e18, -9.3e18, 1.9e19, 3e38, -3e38]
     with np.errstate(all="ignore"):
         return np.concatenate([np.array(special + wide), rng.normal(size=100) * 1000, rng.normal(size=100) * 1e10]).astype(dtype.numpy)

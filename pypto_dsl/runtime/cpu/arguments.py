@@ -104,7 +104,7 @@ def _spelled(extent: Index) -> str:
 def _outputs_apart(program: Program, arrays: Mapping[str, Array]) -> None:
     outputs = [(a.name, arrays[a.name]) for a in program.arguments if a.role != "in"]
     for name, array in outputs:
-        if any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
+        if array.size and any(stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)):
             raise error("PT709", f"`{name}` has several indices for one place in memory and is written", argument=name)
     for i, (first, a) in enumerate(outputs):
         for second, b in outputs[i + 1:]:

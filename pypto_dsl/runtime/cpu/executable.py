@@ -6,7 +6,7 @@ import ctypes
 import math
 import struct
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,15 @@ from pypto_dsl.codegen.llvm.kernel import Signature
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.tile_ir.nodes import Accumulate, For, Program, Statement, TileKernel
+from pypto_dsl.compiler.tile_ir import nodes as t
 from pypto_dsl.runtime.cpu import jit
 from pypto_dsl.runtime.cpu.arguments import Array, bind
 from pypto_dsl.runtime.cpu.cache import ObjectCache
 from pypto_dsl.runtime.cpu.pool import MAX_CHUNKS, Pool, shared_pool
+from pypto_dsl.runtime.tile_interpreter import host_call, scalar_value, window
 
 _ALIGNMENT = 64
+Number = float | int
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,15 @@ class Scratch(threading.local):
 _SCRATCH = Scratch()
 
 
+@dataclass
+class _Call:
+    """One call of a program while it runs: memory by tensor name, extents and loop variables, run-time scalars."""
+
+    memory: dict[str, Array]
+    extents: dict[str, int]
+    scalars: dict[str, Number]
+
+
 class Executable:
     """The kernels of one program, ready to be called.
 
@@ -59,65 +70,85 @@ class Executable:
     elements that the program does not write are untouched.
     """
 
-    def __init__(self, program: Program, *, level: str | None = None, cache: ObjectCache | None = None,
-                 pool: Pool | None = None) -> None:
+    def __init__(self, program: t.Program, *, level: str | None = None, cache: ObjectCache | None = None,
+                 pool: Pool | None = None, launch: Mapping[str, int] | None = None) -> None:
         """Compile ``program`` for the host, or for one of its smaller feature levels.
 
+        ``launch`` replaces the target's thresholds for sharing work among threads; results do not depend on it.
         Raises KernelError PT524 for a level that the host lacks, and what emission refuses.
         """
         self.program = program
         self.machine = jit.machine(level)
-        kernels = [k for step in program.steps for k in step]
+        kernels = list(kernels_of(program.steps))
         self.text = emitter.emit(kernels, self.machine.level)
         parts = (self.text, self.machine.fingerprint)
         code = (cache or ObjectCache(None)).get(parts, lambda: jit.compile_object(self.text, self.machine))
         self._library = jit.Library(code, [k.name for k in kernels])
-        self._steps = tuple(tuple(self._loaded(k) for k in step) for step in program.steps)
+        self._loaded = {k.name: Loaded(emitter.signature(k), self._library.address(k.name), _has_product(k.body)) for k in kernels}
         self._pool = pool
-        self._launch = targets.load("llvm-cpu").table("launch")
+        self._launch = {**targets.load("llvm-cpu").table("launch"), **(launch or {})}
 
-    def _loaded(self, kernel: TileKernel) -> Loaded:
-        return Loaded(emitter.signature(kernel), self._library.address(kernel.name), _has_product(kernel.body))
+    def run(self, arrays: Mapping[str, Array], scalars: Mapping[str, Number] | None = None) -> None:
+        """Run the program on arrays by name. See `bind` for the errors; nothing is written when one is raised.
 
-    def run(self, arrays: Mapping[str, Array], scalars: Mapping[str, float | int] | None = None) -> None:
-        """Run the program on arrays by name. See `bind` for the errors; nothing is written when one is raised."""
-        bound = bind(self.program, arrays, {n: v for n, v in (scalars or {}).items() if isinstance(v, int)})
-        memory = dict(bound.arrays)
+        ``scalars`` holds the run-time numbers, and extents that no array's shape tells.
+        """
+        bound = bind(self.program, arrays, {n: int(v) for n, v in (scalars or {}).items() if isinstance(v, (int, np.integer))})
+        for left, right, span in self.program.checks:
+            if left.evaluate(bound.symbols) != right.evaluate(bound.symbols):
+                raise error("PT707", f"`{left}` is {left.evaluate(bound.symbols)} and `{right}` is {right.evaluate(bound.symbols)}, "
+                                     "and the operation needs them equal", span)
+        call = _Call(dict(bound.arrays), dict(bound.symbols), {**bound.symbols, **(scalars or {})})
         for workspace in self.program.workspaces:
-            shape = tuple(e.evaluate(bound.symbols) for e in workspace.shape)
-            memory[workspace.name] = np.empty(shape, workspace.dtype.numpy)
-        numbers: dict[str, float | int] = {**bound.symbols, **(scalars or {})}
-        chosen = [self._choose(step, bound.symbols) for step in self._steps]
-        for kernel in chosen:
-            self._call(kernel, memory, bound.symbols, numbers)
+            shape = tuple(e.evaluate(call.extents) for e in workspace.shape)
+            call.memory[workspace.name] = np.empty(shape, workspace.dtype.numpy)
+        self._steps(self.program.steps, call)
         for copy, original in bound.back:
             original[...] = copy
 
-    def _choose(self, variants: Sequence[Loaded], symbols: Mapping[str, int]) -> Loaded:
-        for variant in variants:
-            if all(r.evaluate(symbols) >= 0 for r in variant.signature.requires):
-                return variant
-        raise error("PT707", f"no schedule of `{variants[0].signature.name}` takes these extents: {dict(symbols)}")
+    def _steps(self, steps: Sequence[t.Step], call: _Call) -> None:
+        for step in steps:
+            if isinstance(step, tuple):
+                self._kernel(self._choose(step, call.extents), call)
+            elif isinstance(step, t.LoopStep):
+                for i in range(*(e.evaluate(call.extents) for e in (step.start, step.stop, step.step))):
+                    self._steps(step.steps, _Call(call.memory, {**call.extents, step.var: i}, {**call.scalars, step.var: i}))
+            elif isinstance(step, t.BranchStep):
+                taken = scalar_value(step.ops, step.condition, call.extents, call.scalars)
+                self._steps(step.steps if taken else step.orelse, call)
+            elif isinstance(step, t.ReadElement):
+                element = window(call.memory, step.param, call.extents)[tuple(o.evaluate(call.extents) for o in step.offsets)]
+                call.scalars[step.name] = element.item()
+                if step.symbol:
+                    call.extents[step.symbol] = call.scalars[step.symbol] = int(element)
+            else:
+                host_call(step, call.memory, call.extents, call.scalars)
 
-    def _call(self, kernel: Loaded, memory: Mapping[str, Array], symbols: Mapping[str, int], numbers: Mapping[str, float | int]) -> None:
-        call = kernel.signature
-        items = call.items.evaluate(symbols)
+    def _choose(self, variants: Sequence[t.TileKernel], extents: Mapping[str, int]) -> Loaded:
+        for variant in variants:
+            if all(r.evaluate(extents) >= 0 for r in variant.requires):
+                return self._loaded[variant.name]
+        raise error("PT707", f"no schedule of `{variants[0].title}` takes these extents: {dict(extents)}", variants[0].span)
+
+    def _kernel(self, kernel: Loaded, call: _Call) -> None:
+        signature = kernel.signature
+        items = signature.items.evaluate(call.extents)
         if items <= 0:
             return
         slots = bytearray()
         elements = 1
-        for name in call.tensors:
-            array = memory[name]
+        for name in signature.tensors:
+            array = call.memory[name]
             elements = max(elements, array.size)
             slots += struct.pack("=Q", array.ctypes.data)
-        for name, dtype in call.scalars:
-            slots += pack_scalar(numbers[name], dtype)
+        for name, dtype in signature.scalars:
+            slots += pack_scalar(call.scalars[name], dtype)
         arguments = (ctypes.c_char * max(8, len(slots))).from_buffer(slots or bytearray(8))
         pool = self._pool or shared_pool()
         chunk = self._chunk(kernel, items, elements, pool.threads)
         if chunk < items:
             pool.start()
-        stride = -(-call.scratch.evaluate(symbols) // _ALIGNMENT) * _ALIGNMENT
+        stride = -(-signature.scratch.evaluate(call.extents) // _ALIGNMENT) * _ALIGNMENT
         workers = pool.threads if chunk < items else 1
         pool.run(kernel.address, ctypes.addressof(arguments), items, chunk, _SCRATCH.get(stride * workers), stride)
 
@@ -131,15 +162,25 @@ class Executable:
         return min(items, max(1, least, min(fair, 16 * least), -(-items // MAX_CHUNKS)))
 
 
-def _has_product(body: Sequence[Statement]) -> bool:
-    return any(isinstance(s, Accumulate) or (isinstance(s, For) and _has_product(s.body)) for s in body)
+def kernels_of(steps: Sequence[t.Step]) -> Iterator[t.TileKernel]:
+    """Every kernel of a program's steps, variants and loops included."""
+    for step in steps:
+        if isinstance(step, tuple):
+            yield from step
+        elif isinstance(step, t.LoopStep):
+            yield from kernels_of(step.steps)
+        elif isinstance(step, t.BranchStep):
+            yield from kernels_of(step.steps)
+            yield from kernels_of(step.orelse)
 
 
-def pack_scalar(number: float | int, dtype: DType) -> bytes:
+def _has_product(body: Sequence[t.Statement]) -> bool:
+    return any(isinstance(s, t.Accumulate) or (isinstance(s, t.For) and _has_product(s.body)) for s in body)
+
+
+def pack_scalar(number: Number, dtype: DType) -> bytes:
     """A run-time scalar as the 8 bytes of its slot. Integers that do not fit raise OverflowError."""
     if dtype.is_integer:
         return int(number).to_bytes(8, "little", signed=dtype.signed)
     value: Any = np.asarray(number).astype(dtype.numpy)
     return bytes(value.tobytes().ljust(8, b"\0"))
-
-

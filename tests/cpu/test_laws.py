@@ -1,0 +1,154 @@
+"""Law 1 and law 3 on the CPU: equal text for equal programs, and equal bits whatever the width, threads, chunks and extents' knowledge."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from cpu_programs import KERNELS, Array, Executable, arguments, executable, graph, lower, run
+
+from pypto_dsl.codegen.llvm import kernel as emitter
+from pypto_dsl.codegen.llvm.features import feature_levels
+from pypto_dsl.runtime.cpu import jit
+from pypto_dsl.runtime.cpu.pool import Pool
+
+LEVELS = [level.name for level in jit.host_levels()]
+EXTENTS = [{"M": 3, "N": 100, "K": 33}, {"M": 290, "N": 70, "K": 600}, {"M": 5, "N": 9001, "K": 5}]
+SHARE_ALL = {"serial_elements": 0, "chunk_elements": 1, "chunks_per_thread": 64}
+
+
+@pytest.fixture(scope="module")
+def pools() -> list[Pool]:
+    return [Pool(1), Pool(2), Pool(5)]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_width_gives_the_same_bits(name: str) -> None:
+    for extents in EXTENTS:
+        arrays, scalars = arguments(name, extents, 2)
+        first, *others = (run(name, arrays, scalars, executable(name, (), level)).tobytes() for level in LEVELS)
+        assert all(other == first for other in others), extents
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_threads_and_chunks_do_not_change_bits(name: str, pools: list[Pool]) -> None:
+    program = lower(graph(name, KERNELS[name]))
+    chunkings = [Executable(program, pool=p, launch=launch) for p in pools
+                 for launch in ({}, SHARE_ALL, {**SHARE_ALL, "chunk_elements": 700})]
+    for extents in EXTENTS[:2]:
+        arrays, scalars = arguments(name, extents, 3)
+        first, *others = (run(name, arrays, scalars, e).tobytes() for e in chunkings)
+        assert all(other == first for other in others), extents
+
+
+# ---- the defined order of sums, written again in NumPy ---------------------------------------------------------------------
+
+
+def pairwise(blocks: list[Array]) -> Array:
+    """Equal-sized neighbours first, as a binary counter carries; the rest from the last to the first."""
+    stack: list[tuple[int, Array]] = []
+    for block in blocks:
+        size = 1
+        while stack and stack[-1][0] == size:
+            block = stack.pop()[1] + block
+            size *= 2
+        stack.append((size, block))
+    total = stack.pop()[1]
+    while stack:
+        total = stack.pop()[1] + total
+    return total
+
+
+def row_sum(x: Array) -> Array:
+    """Along the last axis: element i to partial i mod 64 in blocks of 4096, partials by a halving tree, blocks pairwise."""
+    blocks = []
+    for start in range(0, x.shape[1], 4096):
+        partials = np.zeros((x.shape[0], 64), x.dtype)
+        for at in range(start, min(start + 4096, x.shape[1]), 64):
+            part = x[:, at:min(at + 64, start + 4096)]
+            partials[:, :part.shape[1]] += part
+        while partials.shape[1] > 1:
+            half = partials.shape[1] // 2
+            partials = partials[:, :half] + partials[:, half:]
+        blocks.append(partials[:, 0])
+    return pairwise(blocks)
+
+
+def column_sum(x: Array) -> Array:
+    """Along the first axis: blocks of 256 rows in order, blocks pairwise."""
+    blocks = []
+    for start in range(0, x.shape[0], 256):
+        total = np.zeros(x.shape[1], x.dtype)
+        for row in x[start:start + 256]:
+            total = total + row
+        blocks.append(total)
+    return pairwise(blocks)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 100, 4095, 4096, 4097, 8192, 12289, 40000])
+def test_row_sums_follow_the_defined_order(n: int) -> None:
+    x = np.random.default_rng(n).normal(size=(3, n)).astype(np.float32)
+    want = row_sum(x).tobytes()
+    for level in LEVELS:
+        assert run("row_sum", {"x": x}, {}, executable("row_sum", (), level)).tobytes() == want
+    assert run("row_sum", {"x": x}, {}, executable("row_sum", (("M", 3), ("N", n)))).tobytes() == want
+
+
+@pytest.mark.parametrize("m", [1, 2, 255, 256, 257, 512, 1000, 2049])
+def test_column_sums_follow_the_defined_order(m: int) -> None:
+    x = np.random.default_rng(m).normal(size=(m, 37)).astype(np.float32)
+    want = column_sum(x).tobytes()
+    for level in LEVELS:
+        assert run("column_sum", {"x": x}, {}, executable("column_sum", (), level)).tobytes() == want
+    assert run("column_sum", {"x": x}, {}, executable("column_sum", (("M", m), ("N", 37)))).tobytes() == want
+
+
+def test_products_are_one_ascending_chain() -> None:
+    """Each element is a chain of fused multiply-adds along k, exact here in float64 because the factors are short."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2000, 2000, s).astype(np.float32) / 64 for s in ((7, 700), (700, 70)))
+    want = np.zeros((7, 70), np.float32)
+    for k in range(700):
+        want = (want.astype(np.float64) + a[:, k:k + 1].astype(np.float64) * b[k].astype(np.float64)).astype(np.float32)
+    for level in LEVELS:
+        assert run("matmul", {"a": a, "b": b}, {}, executable("matmul", (), level)).tobytes() == want.tobytes()
+
+
+# ---- text --------------------------------------------------------------------------------------------------------------------
+
+
+def emitted() -> str:
+    """Every kernel at every level, of this architecture or not."""
+    programs = [lower(graph(name, kernel)) for name, kernel in KERNELS.items()]
+    return "".join(emitter.emit([k for step in p.steps for k in step], level) for p in programs for level in feature_levels().values())
+
+
+def test_the_same_program_gives_the_same_text_in_every_process() -> None:
+    script = "import hashlib, test_laws; print(hashlib.sha256(test_laws.emitted().encode()).hexdigest())"
+    found = set()
+    for seed in ("1", "77"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.path.dirname(__file__)}
+        done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+        found.add(done.stdout.strip())
+    assert len(found) == 1
+
+
+def test_no_operation_may_be_contracted_or_reassociated() -> None:
+    """No fast-math flag anywhere, and fused multiply-add only by name."""
+    text = emitted()
+    for flag in (" fast ", " reassoc ", " contract ", " nnan ", " ninf ", " nsz ", " arcp ", " afn ", "llvm.fmuladd", "unsafe-fp-math"):
+        assert flag not in text, flag
+
+
+def test_neon_code_is_accepted_by_llvm() -> None:
+    """The arm64 level compiles to assembly on any host whose LLVM has the back end."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine(cpu="generic", opt=2)
+    for name, kernel in KERNELS.items():
+        program = lower(graph(name, kernel))
+        text = emitter.emit([k for step in program.steps for k in step], feature_levels()["neon"])
+        assert f"{program.steps[0][0].name}:" in target.emit_assembly(llvm.parse_assembly(text))
