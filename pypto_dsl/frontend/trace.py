@@ -16,7 +16,7 @@ from pypto_dsl.compiler.dtypes import BOOL, I64, DType
 from pypto_dsl.compiler.errors import CompilerBug, Label, error
 from pypto_dsl.compiler.graph import Builder, Graph, Region, Symbol, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index, var
-from pypto_dsl.compiler.ops.core import bitwise_and, cast, ge, gt, le, lt, ne
+from pypto_dsl.compiler.ops.core import bitwise_and, cast, extent, ge, gt, le, lt, ne
 from pypto_dsl.compiler.ops.core import eq as equal
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import OpDefinition, constant
@@ -233,8 +233,7 @@ class Trace:
     def number(self, x: Any, dtype: DType | None = None) -> Value:
         """An int, float, bool or symbolic scalar as a scalar of the graph, weak unless ``dtype`` is given."""
         if isinstance(x, SymbolicScalar):
-            kind = TensorType(dtype or I64, (), dtype is None)
-            return self.builder.add("extent", (), (kind,), {"value": x.index, "dtype": kind.dtype}).result
+            return self._value(extent(x.index, dtype or I64, True if dtype is None else None))
         if isinstance(x, SymbolicBool):
             return self.condition(x)
         return constant(x, self.builder, dtype)

@@ -22,9 +22,9 @@ def constant(value: Attribute = 0, dtype: DType | None = None) -> Tensor:
     ...
 
 
-@op(types=typing.declared, shape=shapes.scalar, reference=reference.extent, family="generator")
-def extent(value: Index, dtype: DType | None = None) -> Tensor:
-    """An extent, or an expression of extents, as a scalar of ``dtype``."""
+@op(types=typing.extent, shape=shapes.scalar, reference=reference.extent, family="generator")
+def extent(value: Index, dtype: DType | None = None, weak: bool | None = None) -> Tensor:
+    """An extent, or an expression of extents, as a scalar of ``dtype``; weak like a Python int when ``weak``."""
     ...
 
 
@@ -110,7 +110,7 @@ def minimum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     ...
 
 
-@op(types=typing.pow, shape=shapes.broadcast, reference=reference.power, family="elementwise", bound={"f32": 1})
+@op(types=typing.integer_power, shape=shapes.broadcast, reference=reference.power, family="elementwise", bound={"f32": 1})
 def pow(input: Tensor | Number, other: Tensor | Number, precision_type: str = "HIGH_PRECISION") -> Tensor:
     """``input`` raised to ``other``, element by element, with C99's special values.
 
