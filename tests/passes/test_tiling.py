@@ -11,6 +11,7 @@ from pypto_dsl.compiler.passes.promote import promote
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.targets.target import from_data
+from pypto_dsl.compiler.tile_ir.nodes import Block, For, Store
 from pypto_dsl.runtime import tile_interpreter
 from pypto_dsl.runtime.interpreter import run
 
@@ -21,6 +22,8 @@ CHOICES = {
     "device": dict(flatten=False, flat=8, rows=4, cols=4, whole_row=8, plane=[4, 4], column_rows=4, column_cols=4, matmul=[4, 4, 4], align=[4, 4],
                    rematerialize=3),
     "split": dict(flatten=True, flat=16, rows=3, cols=2, whole_row=1, plane=[3, 2], column_rows=5, column_cols=2, matmul=[3, 5, 4]),
+    "separate": dict(flatten=False, flat=8, rows=4, cols=4, whole_row=4, plane=[4, 4], column_rows=4, column_cols=4, matmul=[4, 4, 4], align=[4, 4],
+                     separate=True),
     "large": dict(flatten=True, flat=4096, rows=64, cols=512, whole_row=4096, plane=[16, 64], column_rows=256, column_cols=512, matmul=[64, 64, 64]),
 }
 EXTENTS = ({"M": 5, "N": 7, "K": 6, "B": 3}, {"M": 1, "N": 1, "K": 1, "B": 1}, {"M": 4, "N": 8, "K": 4, "B": 2}, {"M": 1, "N": 9, "K": 3, "B": 2},
@@ -31,6 +34,12 @@ def target(choice: str) -> Target:
     """A target with f32 and i32 arithmetic under one of the tile choices."""
     ops = {**{name: ["f32", "i32"] for name in PRIMITIVES}, "where": ["bool"], "cast": ["*"], "bitcast": ["*"], "matmul": ["f32", "bf16"]}
     return from_data({"name": choice, "title": choice, "family": "none", "tile": CHOICES[choice], "ops": ops})
+
+
+def alone(loop: For) -> bool:
+    """Whether a loop has stores, or one reduction, but not both."""
+    reductions = [r for s in loop.body if isinstance(s, Block) for r in s.reduces]
+    return len(reductions) <= 1 and not (reductions and any(isinstance(s, Store) for s in loop.body))
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -52,6 +61,8 @@ def test_schedule_means_the_graph(case: str, choice: str, static: bool) -> None:
         program = tile(lowered, fuse(lowered), target(choice))
         numbers = {p.name: float(values[p.name]) for p in g.parameters if p.type.rank == 0 and p.name not in g.outputs}
         tensors = {k: v for k, v in values.items() if k not in numbers}
+        if choice == "separate":
+            assert all(alone(s) for step in program.steps for k in step for s in k.body if isinstance(s, For))
         tile_interpreter.run(program, tensors, {**symbols, **numbers})
         for name in g.outputs:
             got, want = tensors[name].astype(np.float64), expected[name].astype(np.float64)

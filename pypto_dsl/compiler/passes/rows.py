@@ -34,6 +34,7 @@ class Phases:
     stage: dict[Value, int] = field(default_factory=dict)
     compute: dict[Value, set[int]] = field(default_factory=dict)
     kept: set[Value] = field(default_factory=set)
+    stored: dict[Value, int] = field(default_factory=dict)
 
     @property
     def last(self) -> int:
@@ -41,8 +42,9 @@ class Phases:
         return max([0, *self.stage.values(), *(p for phases in self.compute.values() for p in phases)])
 
 
-def plan(tiling: Tiling, keep: bool, allowance: int) -> Phases:
-    """Assign phases. ``keep`` False: every phase computes all it needs; ``allowance``: how many cheap operations may be repeated."""
+def plan(tiling: Tiling, keep: bool, allowance: int, separate: bool = False) -> Phases:
+    """Assign phases. ``keep`` False: every phase computes all it needs; ``allowance``: how many cheap operations may be repeated;
+    ``separate``: a phase has one reduction, and outputs are computed in phases without."""
     group, phases = tiling.group, Phases()
     live = frozenset(i for i, e in enumerate(group.space) if e.constant != 1)
     cost: dict[Value, int] = {}
@@ -52,6 +54,8 @@ def plan(tiling: Tiling, keep: bool, allowance: int) -> Phases:
             phases.reductions.append(op)
             source = op.operands[0]
             phases.stage[value] = phases.stage[source] + 1 if source in phases.stage else phases.earliest.get(source, 0)
+            if separate:
+                phases.stage[value] = max([phases.stage[value], *(phases.stage[r.results[0]] + 1 for r in phases.reductions[:-1])])
             continue
         inner = [o for o in op.operands if o in group.axes]
         covered = frozenset(a for a in group.axes[value] if a is not None)
@@ -70,7 +74,8 @@ def plan(tiling: Tiling, keep: bool, allowance: int) -> Phases:
     for op in reversed(phases.plane):
         value = op.results[0]
         if value in tiling.outputs:
-            needed[value].add(max(phases.earliest[value], min(needed[value], default=0)) if not needed[value] else min(needed[value]))
+            phases.stored[value] = _output_phase(phases, phases.earliest[value], needed[value], separate)
+            needed[value].add(phases.stored[value])
         again = not keep or cost[value] <= allowance
         phases.compute[value] = set(needed[value]) if again else ({min(needed[value])} if needed[value] else set())
         if not again and len(needed[value]) > 1:
@@ -79,6 +84,17 @@ def plan(tiling: Tiling, keep: bool, allowance: int) -> Phases:
             if operand in needed:
                 needed[operand] |= phases.compute[value]
     return phases
+
+
+def _output_phase(phases: Phases, earliest: int, needed: set[int], separate: bool) -> int:
+    """The phase that stores an output: one that computes it anyway, or the first it can be made in, apart from reductions if asked."""
+    phase = min(needed, default=earliest)
+    if not separate:
+        return phase
+    reducing = {phases.stage[r.results[0]] for r in phases.reductions}
+    while phase in reducing:
+        phase += 1
+    return phase
 
 
 class RowSchedule:
@@ -159,7 +175,7 @@ class RowSchedule:
                 buffer = t.Buffer(self.tiling.names.fresh(value.name or op.opcode), value.type.dtype, bound, 1, "local", "tile", op.span)
                 self.kept[value] = buffer
                 writes.append(t.Write(result, buffer))
-            if value in self.tiling.outputs and phase == min(self.phases.compute[value]):
+            if value in self.tiling.outputs and phase == self.phases.stored[value]:
                 buffer = self.tiling.buffer(self.tiling.outputs[value], bound, op.span)
                 writes.append(t.Write(result, buffer))
                 self.stores.append(leaves.store(value, buffer))
@@ -231,7 +247,7 @@ def variants(make: Callable[[], Tiling], choices: TileChoices) -> tuple[t.TileKe
         found.append(tiling.kernel("", schedule.grid, schedule.lets, *_hoisted(schedule.whole(), schedule.grid), requires, tile=schedule.tile))
     if limit is not None and (known is None or known > limit):
         tiling = make()
-        schedule = RowSchedule(tiling, choices, plan(tiling, False, 0), None)
+        schedule = RowSchedule(tiling, choices, plan(tiling, False, 0, choices.separate), None)
         found.append(tiling.kernel("_split" if found else "", schedule.grid, schedule.lets, schedule.split(), [], tile=schedule.tile))
     return tuple(found)
 

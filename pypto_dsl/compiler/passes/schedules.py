@@ -119,35 +119,56 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     outer = tiling.outer()
     cols = tiling.axis(folded.cols, cols_step, cols_step, "col_block", "col", "cols")
     grid, lets = tiling.grid(outer, cols)
-    row, live = tiling.names.fresh("row"), tiling.names.fresh("rows")
-    whole = (folded.rows % rows_step).constant == 0
-    rows = Axis(var(row), rows_step if whole else var(live), rows_step, as_index(1), "", ())
-    leaves = Leaves(tiling, outer, rows, cols, rows.offset, cols.offset)
     before = [o for o in group.ops if o.results[0] not in group.after]
     after = [o for o in group.ops if o.results[0] in group.after and o.opcode not in REDUCTIONS]
     reductions = [o for o in group.ops if o.opcode in REDUCTIONS]
     targets = {o.results[0]: t.Buffer(tiling.names.fresh(o.results[0].name or o.opcode), o.results[0].type.dtype, (as_index(1), cols.bound), 1, "local",
                                       "row", o.span) for o in reductions}
-    builder = BlockBuilder(tiling.names, tiling.partition.cloned, leaves.operand, leaves.lane)
-    writes: list[t.Write] = []
-    inner_stores: list[t.Statement] = []
-    for op in before:
-        result = builder.add(op)
-        if op.results[0] in tiling.outputs:
-            buffer = tiling.buffer(tiling.outputs[op.results[0]], (rows.bound, cols.bound), op.span)
-            writes.append(t.Write(result, buffer))
-            inner_stores.append(leaves.store(op.results[0], buffer))
-    reduces = tuple(t.Reduce(cast(t.ReduceKind, REDUCTIONS[o.opcode]), builder.operand(o.operands[0], o), 0, targets[o.results[0]], True, o.span,
-                             o.results[0].name) for o in reductions)
-    block = t.Block(rows.live, cols.live, tuple(builder.ops), tuple(writes), reduces, reductions[-1].span, describe([*before, *reductions]))
-    row_lets: list[t.Statement] = [] if whole else [t.Let(live, minimum(rows_step, folded.rows - var(row)), 32)]
-    loop = t.For(row, as_index(0), folded.rows, rows_step, "reduce", (*row_lets, *leaves.take(), block, *inner_stores))
-    kinds = [(cast(t.ReduceKind, REDUCTIONS[o.opcode]), targets[o.results[0]], o.span) for o in reductions]
-    body: list[t.Statement] = [*(t.Init(k, 0, b, folded.rows, cols.live, s) for k, b, s in kinds), loop,
-                               *(t.Finish(k, 0, b, folded.rows, cols.live, s) for k, b, s in kinds)]
+    parts: list[tuple[list[Op], bool]] = [([o], False) for o in reductions] if choices.separate else [(reductions, True)]
+    if choices.separate and any(o.results[0] in tiling.outputs for o in before):
+        parts.append(([], True))
+    loops: list[t.Statement] = []
+    for reduced, storing in parts:
+        row, live = tiling.names.fresh("row"), tiling.names.fresh("rows")
+        whole = (folded.rows % rows_step).constant == 0
+        rows = Axis(var(row), rows_step if whole else var(live), rows_step, as_index(1), "", ())
+        leaves = Leaves(tiling, outer, rows, cols, rows.offset, cols.offset)
+        builder = BlockBuilder(tiling.names, tiling.partition.cloned, leaves.operand, leaves.lane)
+        writes: list[t.Write] = []
+        stores: list[t.Statement] = []
+        for op in _needed(before, reduced, tiling if storing else None):
+            result = builder.add(op)
+            if storing and op.results[0] in tiling.outputs:
+                buffer = tiling.buffer(tiling.outputs[op.results[0]], (rows.bound, cols.bound), op.span)
+                writes.append(t.Write(result, buffer))
+                stores.append(leaves.store(op.results[0], buffer))
+        reduces = tuple(t.Reduce(cast(t.ReduceKind, REDUCTIONS[o.opcode]), builder.operand(o.operands[0], o), 0, targets[o.results[0]], True, o.span,
+                                 o.results[0].name) for o in reduced)
+        span = next((o.span for o in reversed([*before, *reduced]) if o.span), None)
+        block = t.Block(rows.live, cols.live, tuple(builder.ops), tuple(writes), reduces, span, describe([*before, *reduced]))
+        row_lets: list[t.Statement] = [] if whole else [t.Let(live, minimum(rows_step, folded.rows - var(row)), 32)]
+        kind: t.LoopKind = "reduce" if reduced else "serial"
+        loop = t.For(row, as_index(0), folded.rows, rows_step, kind, (*row_lets, *leaves.take(), block, *stores))
+        ends = [(cast(t.ReduceKind, REDUCTIONS[o.opcode]), targets[o.results[0]], o.span) for o in reduced]
+        loops += [*(t.Init(k, 0, b, folded.rows, cols.live, s) for k, b, s in ends), loop,
+                  *(t.Finish(k, 0, b, folded.rows, cols.live, s) for k, b, s in ends)]
+    body = loops
     one = Axis(as_index(0), as_index(1), as_index(1), as_index(1), "", ())
     body += _row_tail(tiling, outer, one, cols, after, targets)
     return tiling.kernel("", grid, lets, body, [], tile=f"{rows_step}x{cols_step}")
+
+
+def _needed(ops: list[Op], reduced: list[Op], tiling: Tiling | None) -> list[Op]:
+    """Of ``ops`` those that the reductions need, and with ``tiling`` also those its outputs need."""
+    wanted = {o for r in reduced for o in r.operands}
+    if tiling is not None:
+        wanted |= set(tiling.outputs)
+    found: list[Op] = []
+    for op in reversed(ops):
+        if op.results[0] in wanted:
+            wanted |= set(op.operands)
+            found.append(op)
+    return found[::-1]
 
 
 def _row_tail(tiling: Tiling, outer: tuple[tuple[str, Index], ...], one: Axis, cols: Axis, ops: list[Op],

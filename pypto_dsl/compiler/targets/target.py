@@ -28,6 +28,7 @@ class TileChoices:
     ``column_rows`` x ``column_cols`` is the step of reductions along rows (axis 0). ``matmul`` is (m, n, k) of one item's block.
     ``align`` (rows, cols): tile extents are multiples of these. ``rematerialize``: how many cheap operations may be computed again
     instead of keeping a value between the Blocks of a row. ``obey``: the user's vector tile shape is used (rounded up to ``align``).
+    ``separate``: a loop over pieces holds one reduction and no stores (the accumulator owns the registers meanwhile).
     """
 
     flatten: bool
@@ -42,6 +43,7 @@ class TileChoices:
     align: tuple[int, int] = (1, 1)
     rematerialize: int = 0
     obey: bool = True
+    separate: bool = False
 
 
 @dataclass(frozen=True)
