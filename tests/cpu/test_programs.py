@@ -3,7 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cpu_programs import KERNELS, arguments, assert_within, executable, run
+from cpu_programs import KERNELS, Executable, Kernel, R, arguments, assert_within, executable, graph, lower, run
+
+from pypto_dsl.compiler.dtypes import F32
+from pypto_dsl.runtime.cpu import jit
 
 EXTENTS = [(1, 1, 1), (1, 100, 7), (3, 64, 64), (5, 257, 3), (33, 130, 70), (300, 17, 20), (7, 4097, 9), (600, 3, 130)]
 TAILS = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 79, 80, 81, 127, 128, 129, 191, 193, 255, 256, 257]
@@ -59,7 +62,6 @@ SPECIAL = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e
 @pytest.mark.parametrize("level", [None, "avx2", "baseline"])
 @pytest.mark.parametrize("name", ["add", "pow_tensor", "row_and_column", "row_max", "column_max", "tril", "pow_literal", "square"])
 def test_special_values(name: str, level: str | None) -> None:
-    from pypto_dsl.runtime.cpu import jit
     if level is not None and level not in {entry.name for entry in jit.host_levels()}:
         pytest.skip(f"this processor has no {level}")
     program = executable(name, (), level)
@@ -97,9 +99,6 @@ def test_softmax_of_infinities() -> None:
 
 @pytest.mark.parametrize("exponent", [0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 0.5, -0.5, 2.5])
 def test_a_run_time_exponent_gives_the_bits_of_a_literal(exponent: float) -> None:
-    from cpu_programs import Executable, Kernel, R, graph, lower
-
-    from pypto_dsl.compiler.dtypes import F32
     x = np.concatenate([SPECIAL, np.random.default_rng(0).normal(size=200).astype(np.float32)])
     literal = Kernel(lambda v: R["pow"](v, exponent), (("x", F32, ("N",)),), np.abs, 0)
     named = Kernel(lambda v, a: R["pow"](v, a), (("x", F32, ("N",)), ("a", F32, ())), np.abs, 0)

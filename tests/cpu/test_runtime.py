@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +48,6 @@ def test_many_python_threads_at_once() -> None:
 
 
 def test_workers_sleep_and_wake() -> None:
-    import time
     pool = Pool(2)
     program = shared("add", pool)
     arrays, _ = arguments("add", BIG)
@@ -79,7 +80,6 @@ def test_a_forked_child_computes() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the threaded pool needs futexes")
 def test_the_process_ends_cleanly_with_workers_running(tmp_path: Path) -> None:
-    import subprocess
     script = ("import numpy as np, cpu_programs as c, test_runtime as t; p = t.Pool(3); e = t.shared('add', p); "
               "a, _ = c.arguments('add', t.BIG); c.run('add', a, {}, e)")
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
@@ -105,7 +105,8 @@ def test_the_callers_floating_point_state_is_set_and_restored() -> None:
             "define void @set(i32 %v) {\n %p = alloca i32\n store i32 %v, ptr %p\n call void @llvm.x86.sse.ldmxcsr(ptr %p)\n ret void\n}\n"
             "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)\n")
     library = jit.Library(jit.compile_object(text, jit.machine()), ["get", "set"])
-    get, put = ctypes.CFUNCTYPE(ctypes.c_uint32)(library.address("get")), ctypes.CFUNCTYPE(None, ctypes.c_uint32)(library.address("set"))
+    get = ctypes.CFUNCTYPE(ctypes.c_uint32)(library.address("get"))
+    put = ctypes.CFUNCTYPE(None, ctypes.c_uint32)(library.address("set"))
     tiny = np.full((200, 300), 1e-40, np.float32)
     want = (tiny + tiny).tobytes()
     before = get()
@@ -154,7 +155,8 @@ def test_cached_objects_compute(tmp_path: Path) -> None:
     cache = ObjectCache(tmp_path)
     arrays, _ = arguments("softmax", {"M": 5, "N": 77})
     for _ in range(2):
-        assert_within("softmax", run("softmax", arrays, {}, Executable(lower(graph("softmax", KERNELS["softmax"])), cache=cache)), arrays, {})
+        program = Executable(lower(graph("softmax", KERNELS["softmax"])), cache=cache)
+        assert_within("softmax", run("softmax", arrays, {}, program), arrays, {})
     assert len(list(tmp_path.iterdir())) == 1
 
 

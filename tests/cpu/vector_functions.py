@@ -21,7 +21,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class Function:
     """One operation on dense one-dimensional arrays, in vectors of the level."""
 
-    def __init__(self, name: str, sources: tuple[DType, ...], result: DType, level: str, attributes: Mapping[str, Any], literal: float | None) -> None:
+    def __init__(self, name: str, sources: tuple[DType, ...], result: DType, level: str, attributes: Mapping[str, Any],
+                 literal: float | None) -> None:
         self.result = result
         machine = jit.machine(level)
         module = Module(machine.level)
