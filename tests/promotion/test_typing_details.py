@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import pytest
 
-from pypto_dsl.compiler.dtypes import ALL, BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64
+from pypto_dsl.compiler.dtypes import ALL, BF16, BOOL, F8E4M3, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64
 from pypto_dsl.compiler.promotion import PromotionError, assign, check_scalar, in_place, result_type, rule_set, strong, weak
 from pypto_dsl.compiler.promotion.families import accumulator
+from pypto_dsl.compiler.promotion.scalars import inexact_beyond
 
 PYPTO, TTNN, JAX, TF = rule_set("pypto"), rule_set("ttnn"), rule_set("jax"), rule_set("tf-all")
 INT, FLOAT = PYPTO.infer(2), PYPTO.infer(2.5)
@@ -72,8 +73,13 @@ def test_logical_tests_each_operand():
     assert (typing.compute, typing.result, typing.rounds_to) == (BOOL, strong(BF16), BF16)
 
 
-@pytest.mark.parametrize(("name", "results"), [
-    ("pypto", dict.fromkeys((BOOL, I8, U8, I16, I32, I64), I64)), ("jax", {BOOL: I64}), ("jax-x32", {BOOL: I32}), ("ttnn", {}), ("tf-all", {})])
+RUNNING = [
+    ("pypto", dict.fromkeys((BOOL, I8, U8, I16, I32, I64), I64)), ("jax", {BOOL: I64}), ("jax-x32", {BOOL: I32}),
+    ("ttnn", {}), ("tf-all", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "results"), RUNNING)
 def test_running_sums(name, results):
     for dtype in (BOOL, I8, U8, I16, I32, I64, F16, F32):
         assert result_type(rule_set(name), "scan", strong(dtype)).result == strong(results.get(dtype, dtype))
@@ -169,3 +175,35 @@ def test_a_misfit_says_what_the_scalar_is(value, landing, lhs):
 def test_reasons_of_weak_pairs_do_not_speak_of_two_integers():
     with pytest.raises(PromotionError, match="they have no common dtype"):
         rule_set("pypto-strict").join(strong(BOOL), INT)
+
+
+@pytest.mark.parametrize(("name", "divided", "rooted", "averaged"), [
+    ("pypto", "f32*", "f32*", "f32*"), ("ttnn", "f32*", "f32*", "f32*"), ("jax", "f64*", "f64*", "f64*"),
+    ("jax-x32", "f32*", "f32*", "f32*"),
+    ("tf-all", "f64*", "f32*", "f32*"), ("tf-safe", "f64*", "f32*", "f32*")])
+def test_weak_integers_become_weak_floats(name, divided, rooted, averaged):
+    rules = rule_set(name)
+    one = rules.infer(1)
+    assert result_type(rules, "divide", one, one).result.node == divided
+    assert result_type(rules, "float_unary", one).result.node == rooted
+    assert result_type(rules, "mean", one).result.node == averaged
+
+
+@pytest.mark.parametrize("name", ["jax", "jax-x32", "jax-strict"])
+def test_jax_pow_of_bool_with_any_weak_int_is_i32(name):
+    for exponent in (weak(I32), rule_set(name).infer(2)):
+        assert result_type(rule_set(name), "pow", strong(BOOL), exponent).result == strong(I32)
+
+
+def test_a_remedy_casts_the_storage_float():
+    for lhs, rhs in ((F8E4M3, F32), (F32, F8E4M3)):
+        with pytest.raises(PromotionError) as caught:
+            PYPTO.join(strong(lhs), strong(rhs), names=("a", "b"))
+        assert caught.value.fixes[0] == f"pypto.cast({'a' if lhs is F8E4M3 else 'b'}, pypto.DT_FP32)"
+
+
+def test_only_an_integer_into_a_float_has_a_bound():
+    assert inexact_beyond(I32, F32) == 2 ** 24
+    assert inexact_beyond(F32, F16) is None
+    assert inexact_beyond(I32, I8) is None
+    assert inexact_beyond(I16, F32) is None
