@@ -85,7 +85,7 @@ def _columns_read_wide(body: Body) -> set[str]:
         uses = [(o, known[op.result]) for op in block.ops for o in op.operands]
         uses += [(w.value, buffer_extent(w.buffer, bounds)) for w in block.writes] + [(r.value, "full") for r in block.reduces]
         for operand, extent in uses:
-            if isinstance(operand, ReadBuffer) and operand.buffer.layout in ("column", "scalar"):
+            if isinstance(operand, ReadBuffer) and operand.buffer.layout in ("column", "scalar") and operand.buffer.dtype != BOOL:
                 own = operand_extent(operand, known, bounds)
                 if own in ("column", "one") and own != extent:
                     found.add(operand.buffer.name)

@@ -74,7 +74,7 @@ def unwritten(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def bind_extents(manifest: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, int]:
-    """The symbols of the arguments' shapes, from the arrays. Raises PT312 where two arrays disagree."""
+    """The symbols of the arguments' shapes, from the arrays. Raises PT707 where two arrays disagree."""
     values: dict[str, int] = {}
     for row in manifest["arguments"]:
         if row["name"] not in arrays:
@@ -82,7 +82,7 @@ def bind_extents(manifest: Mapping[str, Any], arrays: Mapping[str, Array]) -> di
         for text, extent in zip(row["shape"], np.shape(arrays[row["name"]]), strict=True):
             name = _index(text).name
             if name is not None and values.setdefault(name, extent) != extent:
-                raise error("PT312", f"`{row['name']}` has extent {extent} where `{name}` is {values[name]}")
+                raise error("PT707", f"`{row['name']}` has extent {extent} where `{name}` is {values[name]}")
     return values
 
 

@@ -1,0 +1,262 @@
+"""The kernels of the Ascend tests: graphs over the op table, inputs with special values, and references in float64 that share no code
+with the op table."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from pypto_dsl.codegen.ascendc import Emitted, emit
+from pypto_dsl.compiler.dtypes import BF16, F16, F32, I32, DType
+from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
+from pypto_dsl.compiler.index import Index, var
+from pypto_dsl.compiler.ops import REGISTRY as R
+from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.pipeline import lower
+from pypto_dsl.compiler.span import Span
+from pypto_dsl.compiler.targets import load
+from pypto_dsl.compiler.tile_ir.nodes import Program
+
+Array = npt.NDArray[Any]
+Extents = Mapping[str, int]
+bfloat16 = ml_dtypes.bfloat16
+TARGET = "ascend-a2"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel under test.
+
+    ``parameters`` are (name, dtype, shape), a str in a shape is a symbolic extent; ``shapes`` are the extents it runs with; ``reference``
+    takes the inputs as float64 (integers as they are) and gives the result in float64. ``allowed`` is the largest error, relative to
+    max(1, |result|).
+    """
+
+    name: str
+    function: Callable[..., Value]
+    parameters: Sequence[tuple[str, DType, tuple[int | str, ...]]]
+    shapes: Sequence[Extents]
+    reference: Callable[..., Array]
+    allowed: float = 0.0
+    inputs: Callable[[np.random.Generator, str, DType, tuple[int, ...]], Array] | None = None
+    scalars: Mapping[str, float] | None = None
+
+
+def op(name: str) -> Callable[..., Any]:
+    return R[name]
+
+
+def graph(kernel: Kernel) -> Graph:
+    """The kernel as a recorded graph whose result goes to `out`, with a span per operation."""
+    g = Graph(kernel.name, span=Span("examples.py", 1))
+    for name, dtype, shape in kernel.parameters:
+        for axis, extent in enumerate(shape):
+            if isinstance(extent, str):
+                g.symbols.setdefault(extent, Symbol(extent, "dim", name, axis))
+        extents: list[Index | int] = [var(e) if isinstance(e, str) else e for e in shape]
+        g.parameters.append(Value(tensor_type(dtype, extents, weak=not shape), name))
+    builder = Builder(g)
+    builder.span = Span("examples.py", 7, 5)
+    with building(builder):
+        result = kernel.function(*g.parameters)
+    out = Value(result.type.with_dtype(result.type.dtype), "out")
+    g.parameters.append(out)
+    g.outputs["out"] = result
+    return g
+
+
+@cache
+def placed(name: str) -> Program:
+    return lower(graph(KERNELS[name]), TARGET)
+
+
+@cache
+def emitted(name: str) -> Emitted:
+    return emit(placed(name), load(TARGET))
+
+
+# ---- inputs ----------------------------------------------------------------------------------------------------------------
+
+
+def normal(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
+    if dtype.is_integer:
+        return rng.integers(-40, 40, shape).astype(dtype.numpy)
+    return rng.standard_normal(shape).astype(np.float32).astype(dtype.numpy)
+
+
+def with_specials(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
+    x = normal(rng, name, dtype, shape)
+    if dtype.is_float:
+        special = np.array([-2.0, -0.0, 0.0, np.inf, -np.inf, np.nan, 1.0, 1e-40, 0.5, -1.0], np.float32).astype(dtype.numpy)
+        flat = x.reshape(-1)
+        at = np.arange(min(flat.size, special.size)) * 7 % max(flat.size, 1)
+        flat[at] = special[:at.size]
+    return x
+
+
+def positive(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
+    x = with_specials(rng, name, dtype, shape)
+    return np.where(rng.random(shape) < 0.9, np.abs(x) * 2, x).astype(dtype.numpy)
+
+
+def scaling(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Any f32 bits; integer exponents up to the limits of int32."""
+    if dtype == I32:
+        wide = rng.random(shape) < 0.5
+        e = np.where(wide, rng.integers(-300, 300, shape), rng.integers(-30, 30, shape)).astype(np.int32)
+        e.reshape(-1)[:2] = np.array([-2**31, 2**31 - 1], np.int32)[:e.size]
+        e.reshape(-1)[2:4] = np.array([276, -276], np.int32)[:max(0, e.size - 2)]
+        return e
+    x = rng.integers(0, 2**32, shape, dtype=np.uint32).view(np.float32)
+    x.reshape(-1)[2:4] = np.array([2.0**-149, -2.0**127], np.float32)[:max(0, x.size - 2)]
+    return x
+
+
+def rows_apart(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Rows at different heights, so that the maximum of another row would overflow or underflow; a row of -inf; one finite logit.
+
+    A shift also puts values on a coarse grid where x - max is nearly exact, so every third row stays as it is.
+    """
+    x = rng.standard_normal(shape) * 5
+    m, n = shape
+    x += np.where(np.arange(m) % 3, 100 * np.arange(m), 0)[:, None]
+    if m > 1:
+        x[0] -= 1000
+    if n > 63:
+        x[-1, 63] += 500
+    if m > 2:
+        x[1] = -np.inf
+        x[2, :-1] = -np.inf
+    return x.astype(np.float32).astype(dtype.numpy)
+
+
+def gelu_inputs(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
+    x = rng.standard_normal(shape)
+    return (x / math.sqrt(shape[-1]) if name == "a" else x).astype(np.float32).astype(dtype.numpy)
+
+
+# ---- references ------------------------------------------------------------------------------------------------------------
+
+
+def softmax(x: Array) -> Array:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def layer_norm(x: Array, gamma: Array, beta: Array) -> Array:
+    d = x - x.mean(axis=-1, keepdims=True)
+    return d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + 1e-5) * gamma + beta
+
+
+def rounded(x: Array, dtype: Any) -> Array:
+    return x.astype(np.float32).astype(dtype).astype(np.float64)
+
+
+def silu_mul(x: Array, y: Array) -> Array:
+    return rounded(x / (1 + np.exp(-x)), bfloat16) * y
+
+
+def ldexp(x: Array, e: Array) -> Array:
+    return np.ldexp(x, np.clip(e, -1000, 1000))
+
+
+def ldexp_real(x: Array, e: Array) -> Array:
+    return x * 2.0**np.clip(e, -2000, 2000)
+
+
+def c99_pow(x: Array, y: Array | float) -> Array:
+    return np.power(x, np.broadcast_to(np.asarray(y, np.float64), x.shape).copy())
+
+
+def bias_gelu(a: Array, b: Array, c: Array) -> Array:
+    h = rounded(rounded(a @ b, bfloat16) + c, bfloat16)
+    return 0.5 * h * (1 + np.vectorize(math.erf)(h / math.sqrt(2)))
+
+
+def attention(q: Array, k: Array, v: Array) -> Array:
+    scores = rounded(rounded(q @ np.swapaxes(k, -1, -2), bfloat16) * 0.125, bfloat16)
+    return rounded(softmax(scores), bfloat16) @ v
+
+
+def scale_f16(x: Array, y: Array) -> Array:
+    return rounded(1 - np.abs(x), np.float16) / rounded(rounded(np.sqrt(np.abs(y)), np.float16) + 1, np.float16)
+
+
+# ---- the kernels -----------------------------------------------------------------------------------------------------------
+
+_FLAT = [{"M": 1, "N": 1}, {"M": 3, "N": 11}, {"M": 1, "N": 2049}, {"M": 9, "N": 1001}]
+_ROWS = [{"M": 1, "N": 1}, {"M": 3, "N": 31}, {"M": 33, "N": 257}, {"M": 16, "N": 512}, {"M": 9, "N": 513}, {"M": 5, "N": 1100}]
+_PLANE = [{"M": 1, "N": 1}, {"M": 7, "N": 33}, {"M": 33, "N": 300}, {"M": 20, "N": 1025}]
+_MATMUL = [{"M": 1, "N": 1, "K": 1}, {"M": 7, "N": 31, "K": 33}, {"M": 65, "N": 129, "K": 96}, {"M": 130, "N": 70, "K": 200}]
+_TWO, _THREE = ("M", "N"), ("M", "K")
+
+_ALL = [
+    Kernel("add", op("add"), [("x", F32, _TWO), ("y", F32, _TWO)], _FLAT, np.add, inputs=with_specials),
+    Kernel("softmax", op("softmax"), [("x", F32, _TWO)], _ROWS, softmax, 1e-6, rows_apart),
+    Kernel("softmax_static", op("softmax"), [("x", F32, (37, 130))], [{}], softmax, 1e-6, rows_apart),
+    Kernel("layer_norm", op("layer_norm"), [("x", F32, ("M", 100)), ("g", F32, (100,)), ("b", F32, (100,))],
+           [{"M": 1}, {"M": 3}, {"M": 33}], layer_norm, 4e-6),
+    Kernel("layer_norm_any", op("layer_norm"), [("x", F32, _TWO), ("g", F32, ("N",)), ("b", F32, ("N",))], _ROWS, layer_norm, 1e-5),
+    Kernel("pow_scalar", lambda x: R["pow"](x, 2.5), [("x", F32, _TWO)], _FLAT, lambda x: c99_pow(x, 2.5), 4e-6, positive),
+    Kernel("pow_square", lambda x: R["pow"](x, 2), [("x", F32, _TWO)], _FLAT, lambda x: x * x, 1e-7, with_specials),
+    Kernel("pow_inverse", lambda x: R["pow"](x, -1.0), [("x", F32, _TWO)], _FLAT, lambda x: 1 / x, 1e-7, with_specials),
+    Kernel("pow_named", op("pow"), [("x", F32, _TWO), ("a", F32, ())], _FLAT, lambda x, a: c99_pow(x, a), 4e-6, positive, {"a": 1.75}),
+    Kernel("pow_tensor", op("pow"), [("x", F32, _TWO), ("y", F32, _TWO)], _FLAT, c99_pow, 4e-6, positive),
+    Kernel("ldexp_int", op("ldexp"), [("x", F32, _TWO), ("e", I32, _TWO)], _FLAT, ldexp, inputs=scaling),
+    Kernel("ldexp_bf16", op("ldexp"), [("x", BF16, _TWO), ("e", BF16, _TWO)], _FLAT, ldexp_real, 2.0**-8),
+    Kernel("silu_mul", lambda x, y: R["mul"](R["silu"](x), y), [("x", BF16, _TWO), ("y", BF16, _TWO)], _FLAT, silu_mul, 2.0**-7),
+    Kernel("row_col", op("add"), [("x", F32, ("M", 1)), ("y", F32, (1, "N"))], _PLANE, np.add),
+    Kernel("column_sum", lambda x: R["sum"](x, 0), [("x", F32, _TWO)], _PLANE, lambda x: x.sum(axis=0), 4e-6),
+    Kernel("column_max", lambda x: R["amax"](x, 0), [("x", F32, _TWO)], _PLANE, lambda x: x.max(axis=0)),
+    Kernel("row_min", lambda x: R["amin"](x, -1), [("x", F32, _TWO)], _ROWS, lambda x: x.min(axis=-1)),
+    Kernel("tril", op("tril"), [("x", F32, _TWO)], _PLANE, np.tril),
+    Kernel("triu_i32", lambda x: R["triu"](x, 2), [("x", I32, _TWO)], _PLANE, lambda x: np.triu(x, 2)),
+    Kernel("bias_gelu", lambda a, b, c: R["gelu"](R["add"](R["matmul"](a, b), c)),
+           [("a", BF16, _THREE), ("b", BF16, ("K", "N")), ("c", BF16, ("N",))], _MATMUL, bias_gelu, 2.0**-7, gelu_inputs),
+    Kernel("product", lambda a, b: R["matmul"](a, b, F32), [("a", F16, _THREE), ("b", F16, ("K", "N"))], _MATMUL, np.matmul, 2e-5),
+    Kernel("product_transposed", lambda a, b: R["matmul"](a, b, F32, True, True),
+           [("a", BF16, ("K", "M")), ("b", BF16, ("N", "K"))], _MATMUL, lambda a, b: a.T @ b.T, 2e-5),
+    Kernel("attention", lambda q, k, v: R["matmul"](R["softmax"](R["mul"](R["matmul"](q, k, None, False, True), 0.125)), v),
+           [("q", BF16, ("M", "K")), ("k", BF16, ("N", "K")), ("v", BF16, ("N", "K"))], _MATMUL, attention, 2.0**-5),
+    Kernel("compare_i32", lambda x, y: R["where"](R["lt"](x, y), R["add"](x, 1), R["where"](R["ge"](x, 3), y, -7)),
+           [("x", I32, _TWO), ("y", I32, _TWO)], _PLANE, lambda x, y: np.where(x < y, x + 1, np.where(x >= 3, y, -7))),
+    Kernel("mask_rows", lambda x, y: R["where"](R["bitwise_and"](R["gt"](y, 0.0), R["ne"](x, 1.0)), x, R["exp"](y)),
+           [("x", F32, _TWO), ("y", F32, ("M", 1))], _PLANE, lambda x, y: np.where((y > 0) & (x != 1), x, np.exp(y)), 1e-6),
+    Kernel("scale_f16", lambda x, y: R["div"](R["sub"](1.0, R["abs"](x)), R["add"](R["sqrt"](R["abs"](y)), 1.0)),
+           [("x", F16, _TWO), ("y", F16, _TWO)], _FLAT, scale_f16, 2.0**-10),
+]
+KERNELS = {kernel.name: kernel for kernel in _ALL}
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------------
+
+
+def arguments(kernel: Kernel, extents: Extents, seed: int = 7) -> dict[str, Array]:
+    rng = np.random.default_rng([seed, *extents.values()])
+    make = kernel.inputs or normal
+    shapes = {name: tuple(e if isinstance(e, int) else extents[e] for e in shape) for name, _, shape in kernel.parameters if shape}
+    return {name: make(rng, name, dtype, shapes[name]) for name, dtype, shape in kernel.parameters if shape}
+
+
+def expected(kernel: Kernel, arrays: Mapping[str, Array]) -> Array:
+    with np.errstate(all="ignore"):
+        exact = [a.astype(np.float64) if a.dtype.kind not in "iu" else a for a in arrays.values()]
+        return np.asarray(kernel.reference(*exact, *(kernel.scalars or {}).values())).astype(np.float64)
+
+
+def error(kernel: Kernel, got: Array, arrays: Mapping[str, Array]) -> float:
+    """The largest error relative to max(1, |result|); inf where only one of the two is finite."""
+    want = expected(kernel, arrays)
+    have = got.astype(np.float64)
+    with np.errstate(all="ignore"):
+        if kernel.allowed == 0.0 or got.dtype != np.float32:
+            want = want.astype(np.float32 if got.dtype.kind not in "iu" else got.dtype).astype(got.dtype).astype(np.float64)
+        same = (have == want) | (np.isnan(have) & np.isnan(want)) | ((np.abs(want) > 3.4e38) & (np.abs(have) == np.inf))
+        off = np.where(same, 0, np.abs(have - want) / np.maximum(np.abs(want), 1.0))
+    return float(np.max(np.where(np.isnan(off), np.inf, off), initial=0.0))

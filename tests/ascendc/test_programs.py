@@ -1,0 +1,27 @@
+"""Emitted programs in emulation against NumPy in float64: ragged shapes, one core, two and seven."""
+from __future__ import annotations
+
+import pytest
+
+from pypto_dsl.runtime.emulator.ascendc.library import KernelLibrary
+from pypto_dsl.runtime.emulator.ascendc.runner import build, execute
+from tests.ascendc.kernels import KERNELS, Kernel, arguments, emitted, error
+
+RUNS = [(kernel, extents, cores) for kernel in KERNELS.values() for extents in kernel.shapes for cores in (1, 2, 7)]
+
+
+def library(kernel: Kernel) -> KernelLibrary:
+    return build(emitted(kernel.name).manifest, emitted(kernel.name).files, optimize=0)
+
+
+def label(value: object) -> str:
+    if isinstance(value, Kernel):
+        return value.name
+    return "x".join(str(v) for v in value.values()) if isinstance(value, dict) else str(value)
+
+
+@pytest.mark.parametrize(("kernel", "extents", "cores"), RUNS, ids=label)
+def test_agrees_with_numpy(kernel: Kernel, extents: dict[str, int], cores: int) -> None:
+    arrays = arguments(kernel, extents)
+    outputs, _ = execute(library(kernel), emitted(kernel.name).manifest, arrays, kernel.scalars or {}, cores)
+    assert error(kernel, outputs["out"], arrays) <= kernel.allowed
