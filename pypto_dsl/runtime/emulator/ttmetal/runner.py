@@ -78,7 +78,7 @@ def bind_extents(manifest: Mapping[str, Any], arrays: Mapping[str, Array]) -> di
         for text, extent in zip(a["shape"], shape, strict=True):
             name = _index(text).name
             if name is not None and values.setdefault(name, extent) != extent:
-                raise error("PT312", f"`{a['name']}` has extent {extent} where `{name}` is {values[name]}")
+                raise error("PT707", f"`{a['name']}` has extent {extent} where `{name}` is {values[name]}")
     return values
 
 

@@ -1,0 +1,125 @@
+"""The catalogue of errors: every code in use has a page, every page is in use, and pages say what is so."""
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections import defaultdict
+
+import pytest
+from tree import modules, tree
+
+from pypto_dsl.compiler import catalogue
+from pypto_dsl.compiler.errors import KernelError
+from pypto_dsl.frontend.capture import KernelWarning
+
+CODE = re.compile(r"PT\d{3}")
+# Which folders may raise the codes of a family.
+HOMES = {
+    "PT1": ("compiler.ops", "frontend", "driver", "compiler.verify"),
+    "PT2": ("compiler", "frontend", "driver"),
+    "PT3": ("compiler.ops", "frontend", "compiler.verify"),
+    "PT4": ("compiler", "frontend"),
+    "PT5": ("compiler", "codegen", "frontend", "runtime", "driver"),
+    "PT6": ("compiler.text", "compiler.tile_ir", "compiler.verify"),
+    "PT7": ("frontend", "runtime", "driver"),
+    "PT8": ("runtime", "frontend", "cli"),
+    "PT9": ("runtime",),
+}
+
+
+def used() -> dict[str, list[str]]:
+    """Code -> where it stands as a literal."""
+    found = defaultdict(list)
+    for module in modules():
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
+                found[node.value].append(f"{module}:{node.lineno}")
+    return dict(found)
+
+
+USED = used()
+
+
+@pytest.mark.parametrize("code", sorted(USED))
+def test_every_code_has_a_page(code):
+    entry = catalogue.find(code)
+    assert entry is not None, f"{code} is raised at {USED[code]} and has no entry in compiler/catalogue"
+    assert len(entry.cause.split()) >= 8 and len(entry.fix.split()) >= 5, "say when it is raised and what to write instead"
+    assert not entry.title.endswith(".") and entry.title[0].islower() or entry.title[0].isupper()
+
+
+@pytest.mark.parametrize("code", catalogue.entries())
+def test_every_page_is_in_use(code):
+    assert code in USED, f"nothing raises {code}: delete its page"
+
+
+@pytest.mark.parametrize("code", sorted(USED))
+def test_codes_are_raised_where_their_family_lives(code):
+    homes = tuple(f"pypto_dsl.{home}" for home in HOMES[code[:3]])
+    assert all(place.startswith(homes) for place in USED[code]), f"{code} is raised at {USED[code]}"
+
+
+def test_codes_that_texts_mention_exist():
+    unknown = {code: module for module, path in modules().items() for code in CODE.findall(path.read_text(encoding="utf-8"))
+               if catalogue.find(code) is None}
+    assert not unknown
+
+
+def test_an_example_is_mended():
+    assert all(bool(e.wrong) == bool(e.right) for e in catalogue.entries().values())
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs an example from a file, so that errors can quote it; gives the codes of its error or of its warnings, and the error."""
+
+    def run(snippet: str) -> tuple[list[str], KernelError | None]:
+        text = catalogue.program(snippet)
+        path = tmp_path / "example.py"
+        path.write_text(text)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                exec(compile(text, str(path), "exec"), {"__name__": "example"})
+            except KernelError as failed:
+                return [failed.code], failed
+        return [w.message.diagnostic.code for w in warned if isinstance(w.message, KernelWarning)], None
+
+    return run
+
+
+WITH_EXAMPLES = [e.code for e in catalogue.entries().values() if e.wrong]
+
+
+@pytest.mark.parametrize("code", WITH_EXAMPLES)
+def test_the_wrong_example_raises_its_code(code, run):
+    codes, failed = run(catalogue.entries()[code].wrong)
+    assert codes == [code], str(failed)
+
+
+@pytest.mark.parametrize("code", WITH_EXAMPLES)
+def test_the_right_example_runs(code, run):
+    codes, failed = run(catalogue.entries()[code].right)
+    assert failed is None and code not in codes, str(failed)
+
+
+def test_most_codes_have_an_example():
+    """Those without one are limits of targets and machines, which have tests of their own."""
+    language = [e for e in catalogue.entries().values() if e.code[:3] in ("PT1", "PT2", "PT3", "PT7")]
+    assert sum(bool(e.wrong) for e in language) >= 0.75 * len(language)
+
+
+def test_pages():
+    page = catalogue.entries()["PT203"].page()
+    assert page.startswith("PT203: ") and "Raised by:" in page and "Mended:" in page
+    assert all(len(line) <= 140 for e in catalogue.entries().values() for line in e.page().splitlines())
+    assert catalogue.find("pt203") is catalogue.entries()["PT203"] and catalogue.find("PT999") is None
+    assert "PT203" in catalogue.near("PT2O3")
+
+
+def test_a_malformed_file_is_refused():
+    with pytest.raises(ValueError, match="PT901"):
+        catalogue.family_from({"family": {"prefix": "PT2", "title": "t"}, "PT901": {"title": "a", "cause": "b", "fix": "c"}})
+    with pytest.raises(ValueError, match="missing"):
+        catalogue.family_from({"family": {"prefix": "PT2", "title": "t"}, "PT201": {"title": "a"}})
