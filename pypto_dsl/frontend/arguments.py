@@ -12,6 +12,7 @@ import numpy as np
 from pypto_dsl.compiler.dtypes import DType, of_numpy
 from pypto_dsl.compiler.errors import Label, error
 from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.compiler.index import Spelling, text
 from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.spans import here
@@ -130,8 +131,15 @@ def check_extents(graph: Graph, values: Mapping[str, int]) -> None:
     for check in graph.checks:
         left, right = check.left.evaluate(values), check.right.evaluate(values)
         if left != right:
-            raise error("PT707", f"{check.what} needs `{check.left}` and `{check.right}` to be equal, and they are {left} and {right}",
+            spelled = [text(side, Spelling(names=lambda name: _spelled(graph, name))) for side in (check.left, check.right)]
+            raise error("PT707", f"{check.what} needs `{spelled[0]}` and `{spelled[1]}` to be equal, and they are {left} and {right}",
                         check.span, others=_called(), help="pass arrays whose dynamic extents agree", left=left, right=right)
+
+
+def _spelled(graph: Graph, name: str) -> str:
+    """A symbol as the user writes it: `x.shape[0]`."""
+    symbol = graph.symbols.get(name)
+    return f"{symbol.parameter}.shape[{symbol.axis}]" if symbol is not None and symbol.kind == "dim" else name
 
 
 def _called() -> tuple[Label, ...]:

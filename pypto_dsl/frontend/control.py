@@ -17,6 +17,7 @@ from pypto_dsl.compiler.graph import Value
 from pypto_dsl.frontend import scalar
 from pypto_dsl.frontend.loops import LoopRange, SingleTurn, StaticLoop, TracedLoop
 from pypto_dsl.frontend.names import UNBOUND, Undefined, Unusable, described, is_number, revived, same
+from pypto_dsl.frontend.rewrite import HOOKS as HOOKS_NAME
 from pypto_dsl.frontend.rewrite import rewrite
 from pypto_dsl.frontend.scalar import SymbolicBool, SymbolicScalar, is_symbolic
 from pypto_dsl.frontend.spans import here, is_own
@@ -164,8 +165,8 @@ def is_convertible(function: FunctionType) -> bool:
 
 def converted(function: FunctionType) -> FunctionType:
     """The rewritten twin of a user's helper, and the function itself for others and for those without source."""
-    if not is_convertible(function):
-        return function
+    if not is_convertible(function) or HOOKS_NAME in function.__code__.co_freevars:
+        return function  # the latter are nested functions and lambdas of rewritten ones
     trace = current()
     if trace is not None:
         trace.functions.setdefault(id(function.__code__), function)

@@ -134,27 +134,32 @@ def get_group(group: str) -> dict[str, Any]:
 
 # ---- tile shapes -------------------------------------------------------------------------------------------------------------
 
-_OUTSIDE: contextvars.ContextVar[TileState | None] = contextvars.ContextVar("tiles", default=None)
+_SET: contextvars.ContextVar[TileState | None] = contextvars.ContextVar("tiles_set", default=None)
+_LEFT: contextvars.ContextVar[TileState | None] = contextvars.ContextVar("tiles_left", default=None)
 
 
 def outside() -> TileState:
-    """The tile shapes that hold outside kernels: set there, or left by the last kernel."""
-    return _OUTSIDE.get() or TileState()
+    """The tile shapes set outside kernels, with which every kernel begins."""
+    return _SET.get() or TileState()
 
 
 def leave_tiles(state: TileState) -> None:
-    """What a kernel set stays readable outside it."""
-    _OUTSIDE.set(replace(state))
+    """What a kernel set last can be read after it, and is not handed to the next kernel."""
+    _LEFT.set(replace(state))
 
 
-def _state() -> TileState:
+def _read() -> TileState:
+    trace = current()
+    return trace.tiles if trace is not None else _LEFT.get() or outside()
+
+
+def _written() -> TileState:
     trace = current()
     if trace is not None:
         return trace.tiles
-    state = _OUTSIDE.get()
-    if state is None:
-        state = TileState()
-        _OUTSIDE.set(state)
+    state = replace(outside())
+    _SET.set(state)
+    _LEFT.set(None)
     return state
 
 
@@ -182,12 +187,12 @@ def set_vec_tile_shapes(*sizes: Any) -> None:
     if not 1 <= len(given) <= MOST_TILE_SIZES:
         raise error("PT403", f"set_vec_tile_shapes takes 1 to {MOST_TILE_SIZES} sizes, and got {len(given)}", here(),
                     help="one size per axis of the results: pypto.set_vec_tile_shapes(32, 64)")
-    _state().vector = tuple(_size("set_vec_tile_shapes", s, i) for i, s in enumerate(given, 1))
+    _written().vector = tuple(_size("set_vec_tile_shapes", s, i) for i, s in enumerate(given, 1))
 
 
 def get_vec_tile_shapes() -> list[int]:
     """The tile in force; outside kernels what the last kernel set."""
-    return list(_state().vector or ())
+    return list(_read().vector or ())
 
 
 def set_cube_tile_shapes(m: Any, k: Any, n: Any, enable_split_k: bool = False, enable_multi_data_load: bool = False) -> None:
@@ -199,30 +204,30 @@ def set_cube_tile_shapes(m: Any, k: Any, n: Any, enable_split_k: bool = False, e
             raise error("PT404", f"set_cube_tile_shapes: `{name}` has {len(given)} sizes, and takes one or two (k: three)", here(),
                         help="pypto.set_cube_tile_shapes([64, 64], [64, 64], [64, 64])")
         checked.append(tuple(_size("set_cube_tile_shapes", s, i) for i, s in enumerate(given, 1)))
-    _state().cube = (*checked, bool(enable_split_k))
+    _written().cube = (*checked, bool(enable_split_k))
 
 
 def get_cube_tile_shapes() -> tuple[Any, ...] | None:
     """The matrix tile in force."""
-    return _state().cube
+    return _read().cube
 
 
 def set_conv_tile_shapes(*sizes: Any, **named: Any) -> None:
     """The tile of convolutions: recorded, and shown by `explain`."""
-    _state().convolution = (*sizes, *sorted(named.items()))
+    _written().convolution = (*sizes, *sorted(named.items()))
 
 
 def set_matrix_size(*sizes: Any) -> None:
     """The extents of the matrix product that follows; the compiler knows them, so this is a hint."""
     given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes
-    _state().matrix = tuple(given)
+    _written().matrix = tuple(given)
 
 
 def set_semantic_label(label: str) -> None:
     """A name for the operations that follow, shown by `explain`."""
     if not isinstance(label, str):
         raise error("PT111", f"a semantic label is a string, and got {label!r}", here())
-    _state().label = label
+    _written().label = label
     trace = current()
     if trace is not None:
         trace.hints.append(("semantic_label", label, here()))

@@ -37,7 +37,8 @@ class Executor(Protocol):
 
 def _interpreted(graph: Graph) -> Executor:
     def run(arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]:
-        results = interpreter.run(graph, dict(arrays), dict(symbols))
+        native = {n: a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("=")) for n, a in arrays.items()}
+        results = interpreter.run(graph, native, dict(symbols))
         for name in graph.outputs:
             arrays[name][...] = results[name]
         return [np.asarray(results[key]) for key in interpreter.return_names(graph)]
