@@ -7,14 +7,17 @@ import click
 
 from pypto_dsl.cli import kernels, terminal
 from pypto_dsl.compiler import catalogue
+from pypto_dsl.compiler import targets as registry
 from pypto_dsl.explain import Explanation, explain
+from pypto_dsl.frontend import targets as backends
 
 CODE = re.compile(r"(?i)PT\d{3}$")
 
 
 @click.command("explain")
 @click.argument("subject", metavar="CODE|KERNEL")
-@click.option("--target", "targets", multiple=True, metavar="NAME", help="Targets to explain; repeat for several.  [default: llvm-cpu]")
+@click.option("--target", "targets", multiple=True, metavar="NAME", callback=kernels.checked_target(lambda: registry.names()),
+              help="Targets to explain; repeat for several.  [default: llvm-cpu]")
 @kernels.shape_option
 @terminal.json_option
 def command(subject: str, targets: tuple[str, ...], shapes: tuple[kernels.Shape, ...], as_json: bool) -> None:
@@ -52,9 +55,11 @@ def _code(code: str, as_json: bool) -> None:
 def of_kernel(subject: str, targets: tuple[str, ...], shapes: tuple[kernels.Shape, ...]) -> Explanation:
     """The explanation of the kernel that ``subject`` names. Raises KernelError as compiling for those targets does."""
     source = kernels.find(subject)
-    if source.kernel is None:
-        if source.graph is None:
-            raise TypeError("a source has a kernel or a graph")
-        return explain(source.graph, targets)
-    arguments = kernels.arguments(source, shapes, 0)
-    return explain(source.kernel.specialise(**arguments).graph, targets)
+    if source.kernel is not None:
+        graph = source.kernel.specialise(**kernels.arguments(source, shapes, 0)).graph
+    elif source.graph is not None:
+        graph = source.graph
+    else:
+        raise TypeError("a source has a kernel or a graph")
+    emitted = {name: backends.files(name, graph) for name in targets}
+    return explain(graph, targets, emitted=emitted)

@@ -5,7 +5,7 @@ import difflib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -66,6 +66,20 @@ def parse_shape(text: str) -> Shape:
 shape_option = click.option("--shape", "shapes", multiple=True, metavar="NAME=EXTENTS[,DTYPE]",
                             callback=lambda ctx, param, texts: tuple(map(parse_shape, texts)),
                             help="Extents and dtype of a parameter, e.g. x=64x128,f32; repeat per parameter.")
+
+
+def checked_target(known: Callable[[], Sequence[str]]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback for options that name targets: BadParameter for a name that is none of ``known()``, with the nearest."""
+
+    def check(_: click.Context, __: click.Parameter, value: Any) -> Any:
+        for name in value if isinstance(value, tuple) else () if value is None else (value,):
+            if name not in known():
+                close = difflib.get_close_matches(name, known(), 1)
+                raise click.BadParameter(f"there is no target {name}; " + (f"did you mean {close[0]}? " if close else "")
+                                         + f"targets are {', '.join(known())}")
+        return value
+
+    return check
 
 
 def find(text: str) -> Source:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pypto_dsl.cli import terminal
+from pypto_dsl.cli import kernels, terminal
 from pypto_dsl.compiler import pipeline, targets
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.passes.fuse import Partition, fuse
@@ -35,8 +35,10 @@ def checked_passes(_: click.Context, __: click.Parameter, names: tuple[str, ...]
 
 @click.command("opt")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--pass", "passes", multiple=True, callback=checked_passes, metavar="NAME", help="A pass to run; repeat for several, in order.")
-@click.option("--target", default="llvm-cpu", show_default=True, metavar="NAME", help="The target whose data the passes read.")
+@click.option("--pass", "passes", multiple=True, callback=checked_passes, metavar="NAME",
+              help="A pass to run; repeat for several, in order.")
+@click.option("--target", default="llvm-cpu", show_default=True, metavar="NAME", callback=kernels.checked_target(targets.names),
+              help="The target whose data the passes read.")
 @click.option("--print-after", is_flag=True, help="Print the text after every pass, not only after the last.")
 @click.option("--spans/--no-spans", default=True, help="Whether to print where each operation comes from.")
 @terminal.json_option

@@ -32,7 +32,7 @@ class Outcome:
 
 @click.command("run")
 @click.argument("kernel")
-@click.option("--target", default=targets.DEFAULT, show_default=True, metavar="NAME",
+@click.option("--target", default=targets.DEFAULT, show_default=True, metavar="NAME", callback=kernels.checked_target(targets.runnable),
               help="llvm-cpu, interpreter, ascend-a2-emu, tt-wormhole-emu, ...")
 @kernels.shape_option
 @click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pypto_dsl.cli import terminal
+from pypto_dsl.cli import kernels, terminal
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.ops import REGISTRY
 
@@ -18,7 +18,7 @@ def describe(name: str) -> dict[str, Any]:
 
 
 @click.command("targets")
-@click.argument("name", required=False)
+@click.argument("name", required=False, callback=kernels.checked_target(targets.names))
 @terminal.json_option
 def command(name: str | None, as_json: bool) -> None:
     """List the targets and what they can do here.
