@@ -107,7 +107,8 @@ def execute(name: str, shape: tuple[int, int], cores: int, seed: int = 0, files:
     case, made = CASES[name], emitted(name)
     given = arrays(name, case, shape)
     with np.errstate(all="ignore"):
-        reference = case.reference({k: v.astype(np.float64) for k, v in given.items()} | {k: np.float64(v) for k, v in case.scalars.items()})
+        exact = {k: v.astype(np.float64) for k, v in given.items()}
+        reference = case.reference(exact | {k: np.float64(v) for k, v in case.scalars.items()})
     result = run(made.manifest, {**made.files, **(files or {})}, given, case.scalars, cores=cores, seed=seed)
     return result["out"], reference
 
@@ -211,21 +212,25 @@ CASES: dict[str, Case] = {
                        lambda a: bf16(bf16(bf16(a["x"] + a["y"]) * a["x"]) - 0.5)),
     "twice_f32": Case(lambda x, y: R["add"](R["mul"](R["exp"](x), y), R["sub"](R["exp"](x), R["neg"](x))), (X, Y),
                       lambda a: f32(f32(f32(np.exp(a["x"])) * a["y"]) + f32(f32(np.exp(a["x"])) + a["x"])), (4, 1e-6)),
-    "maximum_f32": Case(lambda x, y: R["maximum"](R["minimum"](x, y), 0.25), (X, Y), lambda a: np.maximum(np.minimum(a["x"], a["y"]), 0.25)),
+    "maximum_f32": Case(lambda x, y: R["maximum"](R["minimum"](x, y), 0.25), (X, Y),
+                        lambda a: np.maximum(np.minimum(a["x"], a["y"]), 0.25)),
     "softmax_f32": Case(lambda x: R["softmax"](x, -1), (X,), lambda a: softmax(a["x"]), (40, 1e-37), {"x": logits}),
     "softmax_bf16": Case(lambda x: R["softmax"](x, -1), (XB,), lambda a: softmax(a["x"]), (0.51, 1e-38), {"x": logits}),
     "layernorm_f32": Case(R["layer_norm"], (("x", F32, ("M", 100)), ("gain", F32, (100,)), ("bias", F32, (100,))), layer_norm, (16, 4e-6),
                           shapes=((1, 100), (33, 100), (70, 100))),
-    "layernorm_bf16": Case(R["layer_norm"], (("x", BF16, MN), ("gain", BF16, ("N",)), ("bias", BF16, ("N",))), layer_norm, (0.6, 1e-5), shapes=FEW),
+    "layernorm_bf16": Case(R["layer_norm"], (("x", BF16, MN), ("gain", BF16, ("N",)), ("bias", BF16, ("N",))), layer_norm,
+                           (0.6, 1e-5), shapes=FEW),
     "pow_f32": Case(R["pow"], (X, Y), lambda a: np.power(a["x"], a["y"]), (1, 1e-44), {"x": positive}),
     "pow_bf16": Case(R["pow"], (XB, YB), lambda a: np.power(a["x"], a["y"]), (0.51, 1e-38), {"x": positive}),
-    "powscalar_f32": Case(R["pow"], (X, ("e", F32, ())), lambda a: np.power(a["x"], f32(a["e"])), (1, 1e-44), {"x": positive}, scalars={"e": 1.75}),
+    "powscalar_f32": Case(R["pow"], (X, ("e", F32, ())), lambda a: np.power(a["x"], f32(a["e"])), (1, 1e-44), {"x": positive},
+                          scalars={"e": 1.75}),
     "powconstant_f32": Case(lambda x: R["pow"](x, 2.5), (X,), lambda a: np.power(a["x"], 2.5), (1, 1e-44), {"x": positive}),
     "ldexp_f32": Case(R["ldexp"], (X, Y), lambda a: f32(a["x"] * exp2_flushed(a["y"])), (2, 0), {"y": exponents}),
     "ldexp_bf16": Case(R["ldexp"], (XB, YB), lambda a: bf16(a["x"] * bf16(exp2_flushed(a["y"]))), (0, 0), {"y": exponents}),
     "ldexp_i32": Case(R["ldexp"], (X, ("y", I32, MN)), lambda a: f32(a["x"] * exp2_flushed(a["y"])), (0, 0), {"y": integers}),
     "ldexp_bf16_i32": Case(R["ldexp"], (XB, ("y", I32, MN)), lambda a: bf16(a["x"] * exp2_flushed(a["y"])), (0, 0), {"y": integers}),
-    "silu_mul_bf16": Case(lambda x, y: R["mul"](R["silu"](x), y), (XB, YB), lambda a: bf16(bf16(a["x"] / (1 + np.exp(-a["x"]))) * a["y"]), (1, 0)),
+    "silu_mul_bf16": Case(lambda x, y: R["mul"](R["silu"](x), y), (XB, YB),
+                          lambda a: bf16(bf16(a["x"] / (1 + np.exp(-a["x"]))) * a["y"]), (1, 0)),
     "rowcol_f32": Case(R["add"], (("r", F32, (1, "N")), ("c", F32, ("M", 1))), lambda a: f32(a["r"] + a["c"])),
     "rowcol_bf16": Case(R["add"], (("r", BF16, (1, "N")), ("c", BF16, ("M", 1))), lambda a: bf16(a["r"] + a["c"])),
     "addrow_f32": Case(R["add"], (X, ("r", F32, ("N",))), lambda a: f32(a["x"] + a["r"])),
@@ -240,9 +245,11 @@ CASES: dict[str, Case] = {
     "rowsum_bf16": Case(lambda x: R["sum"](x, -1, True), (XB,), lambda a: a["x"].sum(1, keepdims=True), (0.51, 2e-5)),
     "tril_f32": Case(lambda x: R["tril"](x, -1), (X,), lambda a: np.tril(a["x"], -1)),
     "tril_bf16": Case(lambda x: R["tril"](x, 3), (XB,), lambda a: np.tril(a["x"], 3)),
-    "matmul_bf16": Case(R["matmul"], (("a", BF16, ("M", "K")), ("b", BF16, ("K", "N"))), lambda a: a["a"] @ a["b"], (0.6, 1e-3), shapes=FEW),
+    "matmul_bf16": Case(R["matmul"], (("a", BF16, ("M", "K")), ("b", BF16, ("K", "N"))), lambda a: a["a"] @ a["b"], (0.6, 1e-3),
+                        shapes=FEW),
     "matmul_transposed": Case(lambda a, b: R["matmul"](a, b, F32, False, True), (("a", BF16, ("M", "K")), ("b", BF16, ("N", "K"))),
                               lambda a: a["a"] @ a["b"].T, (64, 1e-4), shapes=FEW),
-    "ffn_bf16": Case(lambda a, b, c: R["gelu"](R["add"](R["matmul"](a, b), c)), (("a", BF16, ("M", "K")), ("b", BF16, ("K", "N")), ("c", BF16, ("N",))),
+    "ffn_bf16": Case(lambda a, b, c: R["gelu"](R["add"](R["matmul"](a, b), c)),
+                     (("a", BF16, ("M", "K")), ("b", BF16, ("K", "N")), ("c", BF16, ("N",))),
                      lambda a: gelu(bf16(bf16(a["a"] @ a["b"]) + a["c"])), (2, 0.04)),
 }

@@ -24,7 +24,8 @@ def roles(name: str, architecture: str) -> list[Kernel]:
             formats = {r["index"]: r["dtype"] for r in kernel["rings"]}
             for role, entry in kernel["roles"].items():
                 text = made.files[f"{kernel['name']}/{entry['file']}"]
-                found.append(Kernel(role, text, compile_arguments(kernel, role), formats, frozenset(kernel["unpack_to_dest"]), kernel["fp32_dest"]))
+                direct = frozenset(kernel["unpack_to_dest"])
+                found.append(Kernel(role, text, compile_arguments(kernel, role), formats, direct, kernel["fp32_dest"]))
     return found
 
 
@@ -40,11 +41,12 @@ def test_emitted_kernels_type_check(ttnn_root: Path, name: str, architecture: st
 def every_call(fp32_dest: bool) -> str:
     """One compute kernel that spells every row of the table."""
     table = INTRINSICS["0.81.1"]
-    words: dict[str, Any] = {**{f"c{i}": i for i in range(3)}, **{f"t{i}": 0 for i in range(3)}, **{f"s{i}": i % 2 for i in range(4)}, "w0": "0x3f800000u"}
-    words["dst"] = "Float32" if fp32_dest else "Float16_b"
+    words: dict[str, Any] = {**{f"c{i}": i for i in range(3)}, **{f"t{i}": 0 for i in range(3)}, **{f"s{i}": i % 2 for i in range(4)}}
+    words["w0"], words["dst"] = "0x3f800000u", "Float32" if fp32_dest else "Float16_b"
     lines = [f"    {row.text.format(**words)};  // {name}" for name, row in table.items()]
     headers = sorted({row.header for row in table.values()})
-    return "\n".join(["#include \"api/compute/common.h\"", *(f'#include "api/compute/{h}"' for h in headers), "void kernel_main() {", *lines, "}", ""])
+    includes = [f'#include "api/compute/{h}"' for h in ("common.h", *headers)]
+    return "\n".join([*includes, "void kernel_main() {", *lines, "}", ""])
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -8,6 +8,7 @@ from typing import Any
 from pypto_dsl.codegen.ttmetal.emitter import emit_kernel
 from pypto_dsl.codegen.ttmetal.host import host_text
 from pypto_dsl.codegen.ttmetal.manifest import kernel_manifest, program_manifest, to_json
+from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Program
 
@@ -25,6 +26,8 @@ def emit(program: Program, target: Target) -> Emitted:
     files: dict[str, str] = {}
     steps: list[list[dict[str, Any]]] = []
     for variants in program.steps:
+        if not isinstance(variants, tuple):
+            raise CompilerBug("codegen.ttmetal", f"{type(variants).__name__} has no spelling")
         steps.append([])
         for kernel in variants:
             emitted = emit_kernel(kernel, target.table("device")["ttnn"])

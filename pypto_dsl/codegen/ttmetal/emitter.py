@@ -10,7 +10,20 @@ from pypto_dsl.compiler.dtypes import F32
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.tile_ir.nodes import Buffer, Constant, For, If, IndexValue, Let, Scalar, Statement, TileKernel
 from pypto_dsl.compiler.tile_ir.ttmetal import (
-    Comment, Compute, Dst, Land, PackPage, PadTile, Ring, RoleBody, Setup, Transfer, When, Word, WriteTile)
+    Comment,
+    Compute,
+    Dst,
+    Land,
+    PackPage,
+    PadTile,
+    Ring,
+    RoleBody,
+    Setup,
+    Transfer,
+    When,
+    Word,
+    WriteTile,
+)
 
 RINGS = {"reserve": "cb_reserve_back", "push": "cb_push_back", "wait": "cb_wait_front", "pop": "cb_pop_front"}
 ELEMENTS = {"bf16": "uint16_t", "f32": "uint32_t", "i32": "uint32_t"}
@@ -31,7 +44,8 @@ inline uint32_t float_bits(uint32_t n) {
 }"""
 # Functions of the reader by the statements that call them: (name, text).
 PAD = {
-    0: ("pad_rows", "Rows of a tile from `valid` on are set to `bits`.", "for (uint32_t row = valid; row < 32; ++row) for (uint32_t col = 0; col < 32; ++col)"),
+    0: ("pad_rows", "Rows of a tile from `valid` on are set to `bits`.",
+        "for (uint32_t row = valid; row < 32; ++row) for (uint32_t col = 0; col < 32; ++col)"),
     1: ("pad_cols", "Columns of a tile from `valid` on are set to `bits`.",
         "for (uint32_t row = 0; row < 32; ++row) for (uint32_t col = valid; col < 32; ++col)"),
 }
@@ -148,7 +162,8 @@ class _Emitter:
 
     def _for(self, s: For) -> None:
         step = f"++{s.var}" if s.step.constant == 1 else f"{s.var} += {index(s.step)}"
-        self.out.open(f"for (uint32_t {s.var} = {index(s.start)}; {s.var} < {index(s.stop, bracket=s.stop.name is None and _extreme(s))}; {step})")
+        stop = index(s.stop, bracket="?" in index(s.stop))  # a conditional binds less tightly than the comparison
+        self.out.open(f"for (uint32_t {s.var} = {index(s.start)}; {s.var} < {stop}; {step})")
         self.body(s.body)
         self.out.close()
 
@@ -170,7 +185,10 @@ class _Emitter:
         self.out.close()
 
     def _comment(self, s: Comment) -> None:
-        self.out(f"// {comment(s.text)}" if s.text else "//", s.span)
+        if s.span is not None:
+            self.out.origins.append((len(self.out.lines) + 1, s.span.basename, s.span.line))
+        where = f"{s.span.basename}:{s.span.line}" if s.span is not None else ""
+        self.out(f"// {': '.join(filter(None, (where, comment(s.text))))}")
 
     def _ring(self, s: Ring) -> None:
         self.out(f"{RINGS[s.action]}({self.ring(s.buffer)}, {index(s.pages)});", s.span)
@@ -195,8 +213,8 @@ class _Emitter:
     def _function(self, name: str, what: str, parameters: str, loop: str, value: str) -> None:
         self.functions["lane"] = LANE
         self.functions[name] = "\n".join((
-            f"// {what}", "template <typename Element>", f"void {name}(uint32_t tile_address, {parameters}) {{", TILE, f"    {loop} tile[lane(row, col)] = {value};",
-            "}"))
+            f"// {what}", "template <typename Element>", f"void {name}(uint32_t tile_address, {parameters}) {{", TILE,
+            f"    {loop} tile[lane(row, col)] = {value};", "}"))
 
     def _pad(self, s: PadTile) -> None:
         name, what, loop = PAD[s.axis]
@@ -213,7 +231,8 @@ class _Emitter:
             self.out(f"fill_tile<{element}>({address}, {bits(fill.value, fill.buffer.dtype)});  // {fill.value:g}")
         elif fill.pattern == "valid" and fill.valid is not None:
             name, axis = LIVE[fill.axis]
-            self._function(name, f"1 in the first `valid` {axis}s of a tile, 0 beyond.", "uint32_t valid, Element one", EVERY, f"{axis} < valid ? one : 0")
+            what = f"1 in the first `valid` {axis}s of a tile, 0 beyond."
+            self._function(name, what, "uint32_t valid, Element one", EVERY, f"{axis} < valid ? one : 0")
             self.out(f"{name}<{element}>({address}, {index(fill.valid)}, {one});")
         elif fill.pattern == "lane" and fill.buffer.dtype is F32:
             name, axis = NUMBER[fill.axis]
@@ -249,11 +268,6 @@ class _Emitter:
 
     def _pack(self, s: PackPage) -> None:
         self.out(f"pack_tile({index(s.slot)}, {self.ring(s.buffer)});")
-
-
-def _extreme(s: For) -> bool:
-    """Whether a loop's bound is spelled with a conditional, which binds less tightly than the comparison."""
-    return "?" in index(s.stop)
 
 
 _SPELLINGS: dict[type, Callable[..., None]] = {

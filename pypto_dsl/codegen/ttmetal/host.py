@@ -61,8 +61,9 @@ def run(device, tensors, order, items, rings, roles):
     for path, accessors, arguments, settings in roles:
         words = [w for name in accessors for w in ttnn.TensorAccessorArgs(tensors[name]).get_compile_time_args()]
         kernels.append(ttnn.KernelDescriptor(
-            kernel_source=str(HERE / path), source_type=ttnn.KernelDescriptor.SourceType.FILE_PATH, core_ranges=core_set, compile_time_args=words,
-            config=settings, runtime_args=[(core, arguments(begin, end - begin)) for core, (begin, end) in zip(cores, share)]))
+            kernel_source=str(HERE / path), source_type=ttnn.KernelDescriptor.SourceType.FILE_PATH, core_ranges=core_set,
+            compile_time_args=words, config=settings,
+            runtime_args=[(core, arguments(begin, end - begin)) for core, (begin, end) in zip(cores, share)]))
     program = ttnn.ProgramDescriptor(kernels=kernels, semaphores=[], cbs=descriptors)
     ttnn.generic_op([tensors[name] for name in order], program)
 '''
@@ -82,7 +83,8 @@ def host_text(manifest: Mapping[str, Any]) -> str:
     lines.append(f"    tensors = {{{named}}}")
     for w in manifest["workspaces"]:
         shape = ", ".join(w["shape"])
-        lines.append(f'    tensors["{w["name"]}"] = ttnn.empty([{shape}], dtype=ttnn.{TTNN_DTYPES[w["dtype"]]}, layout=ttnn.TILE_LAYOUT, device=device)')
+        dtype = TTNN_DTYPES[w["dtype"]]
+        lines.append(f'    tensors["{w["name"]}"] = ttnn.empty([{shape}], dtype=ttnn.{dtype}, layout=ttnn.TILE_LAYOUT, device=device)')
     for step in manifest["steps"]:
         lines += [f"    {line}" for line in _step(step, manifest["name"])]
     written = [a["name"] for a in manifest["arguments"] if a["role"] != "in"]

@@ -22,7 +22,7 @@ TILE_MOVE, BINARY, BCAST, MATMUL, REDUCE = "tile_move_copy.h", "eltwise_binary.h
 SFPU_BINARY, API, COMMON = "eltwise_binary_sfpu.h", "compute_kernel_api.h", "common.h"
 SCALAR, FILL, COMP = "eltwise_unary/binop_with_scalar.h", "eltwise_unary/fill.h", "eltwise_unary/comp.h"
 BROADCASTS = {"row": ("rows", "ROW"), "col": ("cols", "COL"), "scalar": ("scalar", "SCALAR")}
-INT32, FLOAT32, BFLOAT16 = (f"static_cast<uint32_t>(DataFormat::{n})" for n in ("Int32", "Float32", "Float16_b"))
+INT32, FLOAT32, BFLOAT16 = (f"(uint32_t)DataFormat::{n}" for n in ("Int32", "Float32", "Float16_b"))
 
 
 def _unary(name: str, header: str, arguments: str = "") -> tuple[Spelling, Spelling]:
@@ -61,11 +61,12 @@ def _version_0_81_1() -> dict[str, Spelling]:
                       Spelling("copy_dest_values_init()", "copy_dest_values.h")),
         "copy": (Spelling("copy_tile({c0}, {t0}, {s0})", TILE_MOVE), Spelling("copy_init({c0})", TILE_MOVE)),
         "matmul": (Spelling("matmul_tiles({c0}, {c1}, {t0}, {t1}, {s0})", MATMUL), Spelling("matmul_init({c0}, {c1})", MATMUL)),
-        "matmul_transposed": (Spelling("matmul_tiles({c0}, {c1}, {t0}, {t1}, {s0})", MATMUL), Spelling("matmul_init({c0}, {c1}, 1)", MATMUL)),
+        "matmul_transposed": (Spelling("matmul_tiles({c0}, {c1}, {t0}, {t1}, {s0})", MATMUL),
+                              Spelling("matmul_init({c0}, {c1}, 1)", MATMUL)),
     }
     for name, source, result in (("int_to_float", INT32, FLOAT32), ("float_to_int", FLOAT32, INT32), ("round_bf16", FLOAT32, BFLOAT16)):
-        header = "eltwise_unary/typecast.h"
-        pairs[name] = (Spelling(f"typecast_tile<{source}, {result}>({{s0}})", header), Spelling(f"typecast_tile_init<{source}, {result}>()", header))
+        header, form = "eltwise_unary/typecast.h", f"<{source}, {result}>"
+        pairs[name] = (Spelling(f"typecast_tile{form}({{s0}})", header), Spelling(f"typecast_tile_init{form}()", header))
     for name in ("add", "sub", "mul"):
         pairs[f"fpu_{name}"] = (Spelling(f"{name}_tiles({{c0}}, {{c1}}, {{t0}}, {{t1}}, {{s0}})", BINARY),
                                 Spelling(f"{name}_init({{c0}}, {{c1}})", BINARY))
@@ -85,7 +86,8 @@ def _version_0_81_1() -> dict[str, Spelling]:
         table[f"sfpu_reduce_{kind}_init"] = Spelling(f"sfpu_reduce_init<{pool}, DataFormat::Float32>()", API)
         for along, dim in (("cols", "ROW"), ("rows", "COL")):
             form = f"{pool}, ReduceDim::REDUCE_{dim}"
-            table[f"sfpu_reduce_{kind}_{along}"] = Spelling(f"sfpu_reduce<{pool}, DataFormat::Float32, ReduceDim::REDUCE_{dim}>({{s0}})", API)
+            whole = f"{pool}, DataFormat::Float32, ReduceDim::REDUCE_{dim}"
+            table[f"sfpu_reduce_{kind}_{along}"] = Spelling(f"sfpu_reduce<{whole}>({{s0}})", API)
             table[f"reduce_{kind}_{along}"] = Spelling(f"reduce_tile<{form}>({{c0}}, {{c1}}, {{t0}}, {{t1}}, {{s0}})", REDUCE)
             table[f"reduce_{kind}_{along}_init"] = Spelling(f"reduce_init<{form}>({{c0}}, {{c1}}, {{c2}})", REDUCE)
     table["reduce_uninit"] = Spelling("reduce_uninit()", REDUCE)

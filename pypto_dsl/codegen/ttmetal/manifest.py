@@ -8,7 +8,7 @@ from typing import Any
 from pypto_dsl.codegen.ttmetal.emitter import EmittedRole
 from pypto_dsl.compiler.index import text as index_text
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Buffer, Program, TileKernel
+from pypto_dsl.compiler.tile_ir.nodes import Buffer, Param, Program, TileKernel
 from pypto_dsl.compiler.tile_ir.ttmetal import Ring, RoleBody
 
 VERSION = 1
@@ -24,8 +24,9 @@ def kernel_manifest(kernel: TileKernel, emitted: Mapping[str, EmittedRole], targ
         "name": kernel.name,
         "title": kernel.title,
         "source": None if kernel.span is None else f"{kernel.span.basename}:{kernel.span.line}",
-        "params": [{"name": p.name, "tensor": p.bound_to, "dtype": p.dtype.name, "role": p.role, "shape": [index_text(e) for e in p.shape]} for p in kernel.params],
-        "scalars": [{"name": s.name, "dtype": s.dtype.name, "value": None if s.value is None else index_text(s.value)} for s in kernel.scalars],
+        "params": [{**_param(p), "tensor": p.bound_to} for p in kernel.params],
+        "scalars": [{"name": s.name, "dtype": s.dtype.name, "value": None if s.value is None else index_text(s.value)}
+                    for s in kernel.scalars],
         "requires": [index_text(e) for e in kernel.requires],
         "items": [index_text(e) for e in kernel.grid.extents],
         "rings": [{"index": b.ring, "name": b.name, "dtype": b.dtype.name, "page_bytes": int(formats[b.dtype.name]["bytes"]),
@@ -33,7 +34,8 @@ def kernel_manifest(kernel: TileKernel, emitted: Mapping[str, EmittedRole], targ
         "fp32_dest": fp32_dest,
         "dst_tiles": int(target.table("dst")["tiles_32" if fp32_dest else "tiles_16"]),
         "unpack_to_dest": [b.ring for b in rings if b.direct],
-        "roles": {r.role: {"file": f"{r.role}.cpp", "arguments": list(r.arguments), "accessors": [p.name for p in r.accessors]} for r in roles},
+        "roles": {r.role: {"file": f"{r.role}.cpp", "arguments": list(r.arguments), "accessors": [p.name for p in r.accessors]}
+                  for r in roles},
         "source_map": {f"{role}.cpp": [list(o) for o in e.origins] for role, e in emitted.items()},
     }
 
@@ -46,11 +48,15 @@ def program_manifest(program: Program, kernels: list[list[dict[str, Any]]], targ
         "target": target.name,
         "ttnn": target.table("device")["ttnn"],
         "l1_budget": int(target.table("memory")["l1"]["budget"]),
-        "arguments": [{"name": p.name, "dtype": p.dtype.name, "role": p.role, "shape": [index_text(e) for e in p.shape]} for p in program.arguments],
+        "arguments": [_param(p) for p in program.arguments],
         "scalars": [{"name": s.name, "dtype": s.dtype.name} for s in program.scalars],
         "workspaces": [{"name": w.name, "dtype": w.dtype.name, "shape": [index_text(e) for e in w.shape]} for w in program.workspaces],
         "steps": kernels,
     }
+
+
+def _param(p: Param) -> dict[str, Any]:
+    return {"name": p.name, "dtype": p.dtype.name, "role": p.role, "shape": [index_text(e) for e in p.shape]}
 
 
 def to_json(manifest: Mapping[str, Any]) -> str:

@@ -12,11 +12,13 @@ from pypto_dsl.compiler.span import Span
 
 # Page numbers, extents and offsets are 32-bit words that are never negative.
 CPP = Spelling("{a} / {b}", "{a} % {b}", "{a} < {b} ? {a} : {b}", "{a} > {b} ? {a} : {b}", frozenset())
+# What no name of a kernel may be: C++'s words, and ours.
 KEYWORDS = frozenset({
-    "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum", "export", "extern",
-    "float", "for", "friend", "goto", "if", "inline", "int", "long", "namespace", "new", "operator", "private", "protected", "public", "register",
-    "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "try", "typedef", "union", "unsigned",
-    "using", "virtual", "void", "volatile", "while", "item", "start", "count", "lane", "main", "kernel_main"})
+    "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum",
+    "export", "extern", "float", "for", "friend", "goto", "if", "inline", "int", "long", "namespace", "new", "operator", "private",
+    "protected", "public", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this",
+    "throw", "try", "typedef", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "item", "start", "count", "lane",
+    "main", "kernel_main"})
 
 
 @dataclass

@@ -7,7 +7,7 @@ ring action, barrier, init and reconfiguration is a statement, so an emitter spe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal
 
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.span import Span
@@ -15,7 +15,7 @@ from pypto_dsl.compiler.tile_ir.nodes import Buffer, Constant, IndexValue, Load,
 
 Engine = Literal["copy", "fpu", "sfpu"]
 RoleName = Literal["reader", "compute", "writer"]
-Word = Union[Constant, ScalarRead, IndexValue]
+Word = Constant | ScalarRead | IndexValue
 
 
 @dataclass(frozen=True)

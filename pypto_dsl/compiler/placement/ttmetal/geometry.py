@@ -106,8 +106,8 @@ def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writ
     """
     param = region.param
     if param.strides is not None or param.base.terms:
-        raise error("PT522", f"`{param.name}` is read or written through a strided view, and {tile.target} reads whole tiles of dense tensors", span,
-                    help="copy the view into a tensor of its own first", target=tile.target, tensor=param.name)
+        raise error("PT522", f"`{param.name}` is read or written through a strided view, and {tile.target} reads whole tiles of dense "
+                    "tensors", span, help="copy the view into a tensor of its own first", target=tile.target, tensor=param.name)
     lead, rows, cols = matrix(param)
     offset, extent = (as_index(0), as_index(0), *region.offset), (as_index(1), as_index(1), *region.extent)
     size = (tile.rows, tile.cols)
@@ -144,5 +144,6 @@ def _reaches(start: Index, count: Index, whole: Index, size: int) -> bool:
 def _misaligned(tile: Geometry, param: Param, axis: int, what: str, span: Span | None) -> Exception:
     axes = ("rows", "columns")
     return error("PT521", f"the part of `{param.name}` taken along its {axes[axis]} {what}; {tile.target} moves whole tiles of "
-                 f"{tile.rows} x {tile.cols}", span, help=f"use offsets and tile sizes that are multiples of {(tile.rows, tile.cols)[axis]}",
+                 f"{tile.rows} x {tile.cols}", span,
+                 help=f"use offsets and tile sizes that are multiples of {(tile.rows, tile.cols)[axis]}",
                  target=tile.target, tensor=param.name, axis=axis)

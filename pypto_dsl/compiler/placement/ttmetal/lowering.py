@@ -189,11 +189,13 @@ class Lowering:
 
     def _integer(self, op: BlockOp, operands: tuple[Operand, ...]) -> str:
         calls = {"add": "add_int", "sub": "sub_int", "mul": "mul_int", "maximum": "max_int", "minimum": "min_int"}
-        plain = all(isinstance(o, (str, ReadBuffer)) and not self.is_index(o) or isinstance(o, Constant) for o in operands)
+        plain = all((isinstance(o, (str, ReadBuffer)) and not self.is_index(o)) or isinstance(o, Constant) for o in operands)
         if op.name not in calls or not plain:
-            raise error("PT502", f"{op.name} on {', '.join(str(self.dtype(o)) for o in operands)} is not supported on target {self.target.name}",
-                        op.span, help="cast the operands to f32", target=self.target.name, op=op.name)
-        slots = tuple(self.add("fill_int", "sfpu", I32, words=(o,), wish="number") if isinstance(o, Constant) else self.slot(o) for o in operands)
+            dtypes = ", ".join(str(self.dtype(o)) for o in operands)
+            raise error("PT502", f"{op.name} on {dtypes} is not supported on target {self.target.name}", op.span,
+                        help="cast the operands to f32", target=self.target.name, op=op.name)
+        slots = tuple(self.add("fill_int", "sfpu", I32, words=(o,), wish="number") if isinstance(o, Constant) else self.slot(o)
+                      for o in operands)
         return self.add(calls[op.name], "sfpu", I32, values=slots, wish=op.source or op.name)
 
     def _cast(self, op: BlockOp, operand: Operand) -> Operand:
@@ -203,7 +205,7 @@ class Lowering:
             return operand
         if isinstance(operand, Constant):
             return Constant(operand.value if result.is_integer else float(operand.value), result)
-        if isinstance(operand, (LaneIndex, IndexValue, ScalarRead)) or self.is_index(operand) and op.dtype is F32:
+        if isinstance(operand, (LaneIndex, IndexValue, ScalarRead)) or (self.is_index(operand) and op.dtype is F32):
             if result is F32:
                 return self.slot(operand)
             raise self._no_cast(op, source)

@@ -58,8 +58,8 @@ def allocate_rings(kernel: TileKernel, target: Target) -> TileKernel:
         stream = name in streaming
         tiles = scope.spelled(use.tiles) if uniform else _bound(use.buffer, tile)
         if not stream and not uniform and not use.by_reader:
-            raise error("PT523", f"`{name}` is computed in pieces of changing size and read more than once, which {target.name} has no form for",
-                        use.buffer.span, help="choose a tile that divides the extent", target=target.name)
+            raise error("PT523", f"`{name}` is computed in pieces of changing size and read more than once, which {target.name} has no "
+                        "form for", use.buffer.span, help="choose a tile that divides the extent", target=target.name)
         between = not use.by_reader and not use.stored  # made and used by compute: all of it is there before the first is used
         slots = 1 if use.once or between else depth
         pages = tiles if not stream or between else as_index(1)
@@ -175,7 +175,8 @@ def _bound(buffer: Buffer, tile: Geometry) -> Index:
     return ceildiv(buffer.shape[0], tile.rows) * ceildiv(buffer.shape[1], tile.cols)
 
 
-def _number(kernel: TileKernel, uses: Mapping[str, Use], sized: Mapping[str, Buffer], order: Sequence[str], target: Target) -> dict[str, Buffer]:
+def _number(kernel: TileKernel, uses: Mapping[str, Use], sized: Mapping[str, Buffer], order: Sequence[str],
+            target: Target) -> dict[str, Buffer]:
     """Ring numbers: what is loaded or made from 0 on, what is stored from the first output on, by convention."""
     rings = target.table("rings")
     count, first = int(rings["count"]), int(rings["first_output"])
@@ -227,8 +228,8 @@ def _check_budget(kernel: TileKernel, rings: Mapping[str, Buffer], uses: Mapping
                    for nbytes, name, pages, size, span in sorted(rows, key=lambda r: (-r[0], r[1])))
     fits = (budget - fixed) // per_tile if per_tile and budget > fixed else 0
     help_ = f"the largest tile that fits is {tile.rows} x {fits * tile.cols}" if fits else "split the kernel into two"
-    raise error("PT410", f"`{kernel.title}` needs {total:,} bytes of L1 on {target.name}, and its circular buffers may take {budget:,}", kernel.span,
-                notes=listed, help=help_, target=target.name, bytes=total, budget=budget)
+    raise error("PT410", f"`{kernel.title}` needs {total:,} bytes of L1 on {target.name}, and its circular buffers may take {budget:,}",
+                kernel.span, notes=listed, help=help_, target=target.name, bytes=total, budget=budget)
 
 
 def rebuffer(node: Node, buffers: Mapping[str, Buffer]) -> Node:

@@ -1,19 +1,41 @@
 """Slicing: one nest of tile statements becomes the bodies of reader, compute and writer, with every ring action in its place."""
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from pypto_dsl.compiler.dtypes import F32
-from pypto_dsl.compiler.index import Index, as_index, floordiv, modulo, var
+from pypto_dsl.compiler.dtypes import F32, DType
+from pypto_dsl.compiler.index import Atom, Index, as_index, floordiv, modulo, var
 from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, Window, geometry, window
 from pypto_dsl.compiler.placement.ttmetal.rings import scope_of
 from pypto_dsl.compiler.placement.ttmetal.select import COL, ROW, reads, walk
+from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Buffer, Constant, For, If, Let, Load, Param, ScalarRead, Statement, Store, TileKernel
 from pypto_dsl.compiler.tile_ir.ttmetal import (
-    Axis, Comment, Compute, Dst, FillTile, Land, MapTiles, MatmulTiles, PackPage, PadTile, ReduceTiles, Ring, RoleBody, RoleName, Setup,
-    TileOp, TileRef, Transfer, When, WriteTile)
+    Axis,
+    Comment,
+    Compute,
+    Dst,
+    FillTile,
+    Land,
+    MapTiles,
+    MatmulTiles,
+    PackPage,
+    PadTile,
+    ReduceTiles,
+    Ring,
+    RoleBody,
+    RoleName,
+    Setup,
+    TileOp,
+    TileRef,
+    Transfer,
+    When,
+    WriteTile,
+)
 
 ZERO, ONE = as_index(0), as_index(1)
 COMBINE = {"sum": "add", "max": "maximum"}
@@ -30,7 +52,19 @@ class Slicer:
 
     def window(self, s: Load | Store) -> Window:
         """A load's or store's region in tiles."""
-        return window(s.region, self.tile, self.scope, s.span, writing=isinstance(s, Store))
+        found = window(s.region, self.tile, self.scope, s.span, writing=isinstance(s, Store))
+        return replace(found, first=self.flattened(found.first))
+
+    def flattened(self, page: Index) -> Index:
+        """A page that follows the items in order is the item's number: (item / n) * n + item % n."""
+        grid = self.kernel.grid
+        if not grid.vars:
+            return page
+        prefix = ZERO
+        for name, extent in zip(grid.vars[:-1], grid.extents[:-1], strict=True):
+            prefix = prefix * extent + var(name)
+        plain = page.substitute({grid.vars[-1]: var("item") - prefix * grid.extents[-1]})
+        return page if plain.variables() & set(grid.vars) else plain
 
 
 def slice_roles(kernel: TileKernel, target: Target) -> TileKernel:
@@ -65,17 +99,56 @@ def _role(k: Slicer, role: RoleName, cut: Callable[[Slicer, Sequence[Statement],
     once = [s for s in once if s not in after]
     coordinates = _coordinates(kernel)
     body = [s for s in body if not isinstance(s, Let)]
-    head = _needed([*coordinates, *_top_lets(kernel.body)], body)
+    counts, body = _counts(kernel, body)
+    head = _needed([*coordinates, *_top_lets(kernel.body), *counts], body)
     counted = "item" not in variables([*head, *body])
     start, stop = (ZERO, var("count")) if counted else (var("start"), var("start") + var("count"))
     return RoleBody(role, (), (), (*once, For("item", start, stop, ONE, "parallel", (*head, *body)), *after))
+
+
+def _counts(kernel: TileKernel, body: Sequence[Statement]) -> tuple[list[Let], list[Statement]]:
+    """Trip counts that depend on the item's coordinates, as Lets at the head of the item."""
+    known = {*kernel.grid.vars, *(s.name for s in kernel.scalars)}
+    taken = known | {p.name for p in kernel.params} | variables(body)
+    lets: list[Let] = []
+    for s in flat(body):
+        if not isinstance(s, For) or len(s.stop.terms) != 1 or s.stop.name is not None or not s.stop.variables() & set(kernel.grid.vars):
+            continue
+        if s.stop.variables() <= known and all(let.value != s.stop for let in lets):
+            wish = f"{s.var}s"
+            name = next(n for n in (wish, *(f"{wish}_{i}" for i in range(2, len(taken) + 3))) if n not in taken)
+            taken.add(name)
+            lets.append(Let(name, s.stop, 32))
+    return lets, [replace_atoms(s, {let.value.terms[0][0][0]: let.name for let in lets}) for s in body]
+
+
+def replace_atoms(node: Any, names: Mapping[Atom, str]) -> Any:
+    """A statement whose Indexes have the given atoms replaced by variables."""
+    if isinstance(node, Index):
+        return _renamed(node, names)
+    if isinstance(node, tuple):
+        return tuple(replace_atoms(x, names) for x in node)
+    if dataclasses.is_dataclass(node) and not isinstance(node, (Param, Buffer, Span, DType, type)):
+        return replace(node, **{f.name: replace_atoms(getattr(node, f.name), names) for f in dataclasses.fields(node) if f.init})
+    return node
+
+
+def _renamed(x: Index, names: Mapping[Atom, str]) -> Index:
+    total = ZERO
+    for monomial, coefficient in x.terms:
+        product = as_index(coefficient)
+        for atom in monomial:
+            product = product * (var(names[atom]) if atom in names else Index((((atom,), 1),)))
+        total = total + product
+    return total
 
 
 def bind_arguments(kernel: TileKernel, target: Target) -> TileKernel:
     """The run-time words that each role reads, in order: addresses, scalars, then this core's share of the items."""
     def bind(role: RoleBody) -> RoleBody:
         params = _params(role.body)
-        used = variables(role.body) | {w.name for s in flat(role.body) if isinstance(s, Compute) for w in s.words if isinstance(w, ScalarRead)}
+        words = [w for s in flat(role.body) if isinstance(s, Compute) for w in s.words]
+        used = variables(role.body) | {w.name for w in words if isinstance(w, ScalarRead)}
         arguments = [f"{p.name}.address" for p in params] + [s.name for s in kernel.scalars if s.name in used]
         share = [n for n in ("start", "count") if n in used]
         return replace(role, arguments=(*arguments, *share), accessors=tuple(params))
@@ -99,7 +172,8 @@ def _top_lets(body: Iterable[Statement]) -> list[Let]:
 
 def _needed(lets: Sequence[Let], body: Sequence[Statement]) -> list[Let]:
     """Those Lets that the body, or a later needed Let, reads."""
-    names, kept = variables(body), []
+    names = variables(body)
+    kept: list[Let] = []
     for let in reversed(lets):
         if let.name in names:
             kept.insert(0, let)
@@ -317,7 +391,8 @@ def _map(s: MapTiles) -> list[Statement]:
     outputs = [p.buffer for p in s.packs]
     inner: list[Statement] = [Ring("wait", b, ONE) for b in streams]
     inner += [Ring("reserve", b, ONE) for b in outputs]
-    inner += [Dst("acquire"), *_ops(s.ops), Dst("commit"), Dst("wait"), *(PackPage(as_index(p.slot), p.buffer) for p in s.packs), Dst("release")]
+    inner += [Dst("acquire"), *_ops(s.ops), Dst("commit"), Dst("wait")]
+    inner += [*(PackPage(as_index(p.slot), p.buffer) for p in s.packs), Dst("release")]
     inner += [Ring("push", b, ONE) for b in outputs]
     inner += [Ring("pop", b, ONE) for b in streams]
     return [Comment(s.text, s.span), *_loop(s.rows, _loop(s.cols, inner))]
@@ -381,5 +456,5 @@ def _matmul(s: MatmulTiles) -> list[Statement]:
     loop = _loop(s.inner, _loop(s.rows, _loop(s.cols, [product])))
     held = [*(Ring("wait", b, _pages(b)) for b in (s.a, s.b)), *loop, *(Ring("pop", b, _pages(b)) for b in (s.a, s.b))]
     packs = _loop(s.rows, _loop(s.cols, [Ring("reserve", s.target, ONE), PackPage(slot, s.target), Ring("push", s.target, ONE)]))
-    return [Comment(s.text, s.span), Dst("acquire"), For(s.var, ZERO, s.stop, s.step, "reduce", tuple(held)), Dst("commit"), Dst("wait"), *packs,
-            Dst("release")]
+    steps = For(s.var, ZERO, s.stop, s.step, "reduce", tuple(held))
+    return [Comment(s.text, s.span), Dst("acquire"), steps, Dst("commit"), Dst("wait"), *packs, Dst("release")]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from pypto_dsl.compiler.dtypes import BF16, BOOL, F32, DType
 from pypto_dsl.compiler.errors import CompilerBug, error
@@ -12,8 +13,28 @@ from pypto_dsl.compiler.placement.ttmetal.lowering import NARROW, Helpers, Lower
 from pypto_dsl.compiler.placement.ttmetal.slots import place_map, place_reduce
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import (
-    Accumulate, Block, BlockOp, Buffer, Constant, Fill, Finish, For, If, Init, LaneIndex, Let, Load, Operand, Pad, ReadBuffer, Reduce,
-    Statement, Store, TileKernel, Write)
+    Accumulate,
+    Block,
+    BlockOp,
+    Buffer,
+    Constant,
+    Fill,
+    Finish,
+    For,
+    If,
+    Init,
+    LaneIndex,
+    Let,
+    Load,
+    Operand,
+    Pad,
+    ReadBuffer,
+    Reduce,
+    Statement,
+    Store,
+    TileKernel,
+    Write,
+)
 from pypto_dsl.compiler.tile_ir.ttmetal import Axis, FillTile, MapTiles, MatmulTiles, Pack, ReduceTiles, TileOp, TileRef
 
 ROW, COL = "tile_row", "tile_col"  # loop variables over the tiles of a statement
@@ -286,8 +307,8 @@ def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For
     rows, cols, row, col = _axes(k, block.rows, block.cols)
     outer, inner = (rows, cols) if r.axis == 1 else (cols, rows)
     if steps is not None and outer.count.constant != 1:
-        raise error("PT523", f"a reduction in steps over {outer.count} tiles at once is not supported on target {k.target.name}", r.span or block.span,
-                    help=f"use tiles of {k.tile.rows} x {k.tile.cols} across the reduced axis", target=k.target.name)
+        raise error("PT523", f"a reduction in steps over {outer.count} tiles at once is not supported on target {k.target.name}",
+                    r.span or block.span, help=f"use tiles of {k.tile.rows} x {k.tile.cols} across the reduced axis", target=k.target.name)
     identity = float(k.target.table("reduce")["identity"][r.kind])
     low = _lowering(k, row, col, cols.count, frozenset())
     for op in _cone(block.ops, [value]):
@@ -296,16 +317,18 @@ def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For
     extent = (block.rows, block.cols)[r.axis]
     total = _whole(k, extent, r.axis, steps)
     ragged = k.tile.ragged(total, r.axis)
-    padded = not ragged or isinstance(resolved, ReadBuffer) and _demand(k, resolved.buffer, r.axis, identity)
-    common = {"span": r.span or block.span, "text": f"{r.source or r.target.name} = {r.kind} along {('columns', 'rows')[r.axis]}"}
+    padded = not ragged or (isinstance(resolved, ReadBuffer) and _demand(k, resolved.buffer, r.axis, identity))
+    span = r.span or block.span
+    text = f"{r.source or r.target.name} = {r.kind} along {('columns', 'rows')[r.axis]}"
+    kind: Literal["sum", "max"] = "sum" if r.kind == "sum" else "max"
     if isinstance(resolved, ReadBuffer) and _fpu_reduces(k, r, resolved, padded):
         scaler = helper(k, "constant", 0, BF16)
-        return [ReduceTiles(r.kind, r.axis, "fpu", outer, inner, r.target, source=low.reference(resolved), scaler=scaler,  # type: ignore[arg-type]
-                            accumulator=0, steps=steps, **common)]
+        return [ReduceTiles(kind, r.axis, "fpu", outer, inner, r.target, source=low.reference(resolved), scaler=scaler, accumulator=0,
+                            steps=steps, span=span, text=text)]
     result = low.slot(resolved)
     if not padded:
         result = _mask(k, low, r.axis, total, row if r.axis == 0 else col, steps, result, identity)
-    statement = ReduceTiles(r.kind, r.axis, "sfpu", outer, inner, r.target, tuple(low.ops), result, steps=steps, **common)  # type: ignore[arg-type]
+    statement = ReduceTiles(kind, r.axis, "sfpu", outer, inner, r.target, tuple(low.ops), result, steps=steps, span=span, text=text)
     placed = place_reduce(statement, k.target, k.fp32_dest)
     if placed is not None:
         return [placed]
@@ -422,17 +445,21 @@ def _copy(source: Buffer, target: Buffer, made_by: Statement) -> MapTiles:
 
 def _add_pads(body: tuple[Statement, ...], k: Selection) -> tuple[Statement, ...]:
     """The pads that consumers asked for, on the Loads."""
+    def load(s: Load) -> Load:
+        extents = (as_index(1), as_index(1), *s.region.extent)[-2:]
+        asked = [(axis, value) for (name, axis), value in sorted(k.pads.items()) if name == s.buffer.name]
+        live = [k.tile.valid(e, axis, spelled(k, e)) for axis, e in enumerate(extents)]
+        return replace(s, pads=tuple(Pad(axis, value, live[axis]) for axis, value in asked))
+
     def rebuild(s: Statement) -> Statement:
         if isinstance(s, Load):
-            extents = dict(zip((0, 1), s.region.extent[-2:] if len(s.region.extent) > 1 else (as_index(1), *s.region.extent), strict=True))
-            asked = [(axis, value) for (name, axis), value in sorted(k.pads.items()) if name == s.buffer.name]
-            return replace(s, pads=tuple(Pad(axis, value, k.tile.valid(extents[axis], axis, spelled(k, extents[axis]))) for axis, value in asked))
+            return load(s)
         if isinstance(s, For):
             return replace(s, body=_add_pads(s.body, k))
         if isinstance(s, If):
             return replace(s, body=_add_pads(s.body, k), orelse=_add_pads(s.orelse, k))
         if isinstance(s, MatmulTiles):
-            return replace(s, loads=tuple(rebuild(x) for x in s.loads))  # type: ignore[arg-type]
+            return replace(s, loads=tuple(map(load, s.loads)))
         if isinstance(s, ReduceTiles) and s.steps is not None:
             return replace(s, steps=rebuild(s.steps))
         return s

@@ -26,7 +26,8 @@ def capacity(target: Target, fp32_dest: bool) -> int:
     return int(target.table("dst")["tiles_32" if fp32_dest else "tiles_16"])
 
 
-def assign(ops: Sequence[TileOp], kept: Iterable[str], target: Target, fp32_dest: bool, reserved: frozenset[int] = frozenset()) -> Assigned | int:
+def assign(ops: Sequence[TileOp], kept: Iterable[str], target: Target, fp32_dest: bool,
+           reserved: frozenset[int] = frozenset()) -> Assigned | int:
     """Slots for a straight line of ops; ``kept`` values live to the end. Returns the index of the first op that finds no slot."""
     row_slot = int(target.table("dst")["row_broadcast_slot"])
     pinned = {o.result for o in ops if o.call == "copy_row"}
@@ -62,7 +63,8 @@ def assign(ops: Sequence[TileOp], kept: Iterable[str], target: Target, fp32_dest
     return Assigned(tuple(result), live)
 
 
-def _choose(op: TileOp, dying: list[str], live: dict[str, int], order: list[int], written: set[int], row_slot: int, pinned: bool) -> int | None:
+def _choose(op: TileOp, dying: list[str], live: dict[str, int], order: list[int], written: set[int], row_slot: int,
+            pinned: bool) -> int | None:
     free = [s for s in order if s not in live.values()]
     if op.call == "copy_row":
         return row_slot if row_slot in free else None

@@ -45,8 +45,8 @@ def evaluate(expressions: Sequence[str], values: Mapping[str, int]) -> tuple[int
     return tuple(_index(e).evaluate(values) for e in expressions)
 
 
-def run(manifest: Mapping[str, Any], files: Mapping[str, str], arrays: Mapping[str, Array], scalars: Mapping[str, float | int] | None = None, *,
-        cores: int = 1, seed: int = 0) -> dict[str, Array]:
+def run(manifest: Mapping[str, Any], files: Mapping[str, str], arrays: Mapping[str, Array],
+        scalars: Mapping[str, float | int] | None = None, *, cores: int = 1, seed: int = 0) -> dict[str, Array]:
     """Run a program on ``arrays`` (inputs by argument name; outputs give shape and are returned, not written).
 
     Lanes beyond a tensor's extents hold NaN, so that a kernel which lets them into a result shows. Raises Trap for a broken rule,
@@ -130,8 +130,8 @@ def compile_arguments(kernel: Mapping[str, Any], role: str) -> list[int]:
     return [w for name in kernel["roles"][role]["accessors"] for w in (ACCESSOR_FLAGS, tile_format(dtype[name]).bytes)]
 
 
-def _run_kernel(kernel: Mapping[str, Any], manifest: Mapping[str, Any], files: Mapping[str, str], held: dict[str, Array], values: Mapping[str, int],
-                numbers: Mapping[str, float | int], cores: int, seed: int) -> None:
+def _run_kernel(kernel: Mapping[str, Any], manifest: Mapping[str, Any], files: Mapping[str, str], held: dict[str, Array],
+                values: Mapping[str, int], numbers: Mapping[str, float | int], cores: int, seed: int) -> None:
     words = kernel_values(kernel, values, numbers)
     items = prod(evaluate(kernel["items"], words))
     if items == 0:
@@ -140,7 +140,7 @@ def _run_kernel(kernel: Mapping[str, Any], manifest: Mapping[str, Any], files: M
     shapes = {p["name"]: evaluate(p["shape"], words) for p in kernel["params"]}
     for p in kernel["params"]:
         form, shape = tile_format(p["dtype"]), shapes[p["name"]]
-        if p["role"] == "in" or p["role"] == "workspace" and not _written(kernel, p["name"]):
+        if p["role"] == "in" or (p["role"] == "workspace" and not _written(kernel, p["name"])):
             memory.place(p["name"], tilize(held[p["tensor"]].reshape(shape), p["dtype"]))
         else:
             memory.place(p["name"], np.resize(np.array(POISON, np.uint8), (page_count(shape), form.bytes)))
