@@ -8,11 +8,11 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-_FOLDERS = frozenset({"compiler", "codegen", "runtime", "frontend", "driver", "cli"})
+_MODULES = frozenset({"compiler", "codegen", "runtime", "frontend", "driver", "cli", "measure", "explain"})
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FOLDERS:
+    if name in _MODULES:
         return importlib.import_module(f"pypto_dsl.{name}")
     if name.startswith("__"):
         raise AttributeError(f"module 'pypto_dsl' has no attribute {name!r}")

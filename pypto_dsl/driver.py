@@ -19,7 +19,7 @@ from pypto_dsl.frontend.arguments import Array, TensorArgument, check_extents, c
 from pypto_dsl.frontend.capture import Arguments, Captured, capture
 from pypto_dsl.frontend.control import HOOKS
 from pypto_dsl.frontend.keys import freeze, shown
-from pypto_dsl.frontend.options import KernelOptions, kernel_options, outside
+from pypto_dsl.frontend.options import KernelOptions, is_tiled_outside, kernel_options, outside
 from pypto_dsl.frontend.rewrite import definition_of
 from pypto_dsl.frontend.scalar import SymbolicScalar
 from pypto_dsl.frontend.spans import here, node_span
@@ -52,6 +52,43 @@ class Specialisation:
         return f"<{self.graph.name}({self.describe()}): {self.reason}>"
 
 
+@dataclass(frozen=True)
+class Shortcut:
+    """What a call with these dtypes, shapes and plain values comes down to: everything about it that does not depend on contents.
+
+    ``tensors`` and ``floats`` are (position, name) in the call, ``outputs`` the positions of arrays that are written.
+    """
+
+    found: Specialisation
+    executor: targets.Executor
+    tensors: tuple[tuple[int, str], ...]
+    outputs: tuple[tuple[int, str], ...]
+    floats: tuple[tuple[int, str, np.dtype[Any]], ...]
+    symbols: dict[str, int]
+
+
+MOST_SHORTCUTS = 512
+_PLAIN = (int, bool, str, type(None))
+
+
+def _shape_of_call(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """A hashable form of what a call's shortcut depends on; None when an argument needs a closer look."""
+    key: list[Any] = []
+    for a in args:
+        kind = type(a)
+        if kind is np.ndarray:
+            key.append(a.dtype)
+            key.append(a.shape)
+        elif kind is float:
+            key.append(float)
+        elif kind in _PLAIN:
+            key.append(kind)
+            key.append(a)
+        else:
+            return None
+    return tuple(key)
+
+
 def _entry(name: str, part: Any) -> str:
     kind, *rest = part
     if kind == "tensor":
@@ -76,6 +113,7 @@ class Kernel:
         self._annotations: dict[str, Any] | None = None
         self._entries: dict[Key, list[Specialisation]] = {}
         self._constant_floats: dict[str, str] = {}
+        self._shortcuts: dict[Any, Shortcut] = {}
         self._lock = threading.RLock()
         self._last: Specialisation | None = None
 
@@ -104,25 +142,48 @@ class Kernel:
         return self._run(args, kwargs, target or self.options.target or targets.DEFAULT)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], target: str) -> Any:
+        shape = None if kwargs or is_tiled_outside() else _shape_of_call(args)
+        shortcut = self._shortcuts.get((target, shape)) if shape is not None else None
+        if shortcut is not None and all(read.holds() for read in shortcut.found.captured.reads):
+            return self._again(shortcut, args)
         arguments = self._arguments(args, kwargs)
         found = self._specialise(arguments)
         graph = found.graph
         arrays: dict[str, Array] = {n: t.array for n, t in arguments.tensors.items()}
-        values = symbol_values(graph, arrays, arguments.integers)
-        check_extents(graph, values)
-        check_outputs(graph, arguments.tensors)
-        for parameter in graph.parameters:
-            if parameter.name in arguments.floats and parameter.name not in arrays:
-                arrays[parameter.name] = np.asarray(arguments.floats[parameter.name], parameter.type.dtype.numpy)
+        symbols = symbol_values(graph, arrays, arguments.integers)
+        check_extents(graph, symbols)
+        check_outputs(graph.name, [(name, arrays[name]) for name in graph.outputs])
         executor = found.executors.get(target)
         if executor is None:
             with self._lock:
                 executor = found.executors.setdefault(target, targets.executor(target, graph))
-        returned = executor(arrays, values)
-        sample = next((t.given for t in arguments.tensors.values()), None)
-        made = tuple(like(sample, r) for r in returned)
+        floats = [(p.name, p.type.dtype.numpy) for p in graph.parameters if p.name not in arrays]
+        if shape is not None and not arguments.integers and not self._constant_floats:
+            position = {name: i for i, name in enumerate(self.signature.parameters)}
+            if len(self._shortcuts) >= MOST_SHORTCUTS:
+                self._shortcuts.clear()
+            self._shortcuts[target, shape] = Shortcut(
+                found, executor, tuple((position[n], n) for n in arrays), tuple((position[n], n) for n in graph.outputs),
+                tuple((position[n], n, d) for n, d in floats if position[n] < len(args)), symbols)
+        for name, dtype in floats:
+            arrays[name] = np.asarray(arguments.floats[name], dtype)
+        returned = executor(arrays, symbols)
+        return self._result(found, returned, next((t.given for t in arguments.tensors.values()), None))
+
+    def _again(self, shortcut: Shortcut, args: tuple[Any, ...]) -> Any:
+        """A call like an earlier one, with other arrays."""
+        self._last = shortcut.found
+        check_outputs(self.name, [(name, args[i]) for i, name in shortcut.outputs])
+        arrays: dict[str, Array] = {name: args[i] for i, name in shortcut.tensors}
+        for i, name, dtype in shortcut.floats:
+            arrays[name] = np.asarray(args[i], dtype)
+        return self._result(shortcut.found, shortcut.executor(arrays, shortcut.symbols), None)
+
+    @staticmethod
+    def _result(found: Specialisation, returned: list[Array], sample: Any) -> Any:
         if found.captured.returns == "none":
             return None
+        made = tuple(like(sample, r) for r in returned)
         return made[0] if found.captured.returns == "single" else made
 
     # ---- arguments -----------------------------------------------------------------------------------------------------------

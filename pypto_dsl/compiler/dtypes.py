@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import ml_dtypes
@@ -91,6 +92,7 @@ _BY_NUMPY: dict[str, DType] = {d.numpy_name: d for d in ALL if d.numpy_name is n
 SIXTEEN_BIT_FLOATS = (F16, BF16)
 
 
+@cache
 def of_numpy(dtype: np.dtype[np.generic]) -> DType | None:
     """The DType of a NumPy (or ml_dtypes) dtype, or None when there is no twin."""
     return _BY_NUMPY.get(np.dtype(dtype).name)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,22 +147,19 @@ def _called() -> tuple[Label, ...]:
     return (Label(span, "called here"),) if span is not None else ()
 
 
-def check_outputs(graph: Graph, arguments: Mapping[str, TensorArgument]) -> None:
-    """Every array that is written can be written (PT706), and no two of them share an element with each other (PT709)."""
-    written = [arguments[name] for name in graph.outputs]
-    for argument in written:
-        if not argument.array.flags.writeable:
-            raise error("PT706", f"`{argument.name}` is written by {graph.name}, and the array is read-only", here(),
+def check_outputs(kernel: str, written: Sequence[tuple[str, Array]]) -> None:
+    """Every array that is written can be written (PT706), and no two elements written share memory (PT709)."""
+    for name, array in written:
+        if not array.flags.writeable:
+            raise error("PT706", f"`{name}` is written by {kernel}, and the array is read-only", here(),
                         help="pass a writable copy, or return the result instead: return value")
-        if 0 in argument.array.strides and argument.array.size > 1 and any(
-                s == 0 and n > 1 for s, n in zip(argument.array.strides, argument.array.shape, strict=True)):
-            raise error("PT709", f"`{argument.name}` is written by {graph.name}, and its elements share memory "
-                        f"(shape {list(argument.array.shape)}, strides {list(argument.array.strides)})", here(), help="pass a dense array")
-    for i, a in enumerate(written):
-        for b in written[i + 1:]:
-            if np.shares_memory(a.array, b.array):
-                raise error("PT709", f"`{a.name}` and `{b.name}` are both written by {graph.name}, and share memory", here(),
-                            help="pass two arrays")
+        if 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)) and array.size:
+            raise error("PT709", f"`{name}` is written by {kernel}, and its elements share memory "
+                        f"(shape {list(array.shape)}, strides {list(array.strides)})", here(), help="pass a dense array")
+    for i, (name, array) in enumerate(written):
+        for other, second in written[i + 1:]:
+            if np.may_share_memory(array, second) and np.shares_memory(array, second):
+                raise error("PT709", f"`{name}` and `{other}` are both written by {kernel}, and share memory", here(), help="pass two arrays")
 
 
 def like(sample: Any, array: Array) -> Any:

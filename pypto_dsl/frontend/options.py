@@ -143,6 +143,11 @@ def outside() -> TileState:
     return _SET.get() or TileState()
 
 
+def is_tiled_outside() -> bool:
+    """Whether tile shapes have been set outside kernels."""
+    return _SET.get() is not None
+
+
 def leave_tiles(state: TileState) -> None:
     """What a kernel set last can be read after it, and is not handed to the next kernel."""
     _LEFT.set(replace(state))
