@@ -95,8 +95,9 @@ def reference(graph: Graph, arrays: Mapping[str, Any], symbols: Mapping[str, int
     wide = in_float64(graph)
     if wide is None:
         return interpreter.run(graph, dict(arrays), dict(symbols))
-    given = {p.name: np.asarray(arrays[p.name]).astype(np.float64) if _is_wide(p) else arrays[p.name]
-             for p in wide.parameters if p.name in arrays}
+    with np.errstate(all="ignore"):  # outputs may hold anything before they are written
+        given = {p.name: np.asarray(arrays[p.name]).astype(np.float64) if _is_wide(p) else arrays[p.name]
+                 for p in wide.parameters if p.name in arrays}
     return interpreter.run(wide, given, dict(symbols))
 
 
@@ -119,7 +120,8 @@ def compare(name: str, got: Array, exact: Array) -> Comparison:
     kind = (np.isnan(a) != np.isnan(b)) | ((np.isinf(a) | np.isinf(b)) & (a != b) & ~(np.isnan(a) | np.isnan(b)))
     live = np.isfinite(a) & np.isfinite(b)
     error = np.zeros(a.shape)
-    np.abs(a - b, out=error, where=live)
+    np.subtract(a, b, out=error, where=live)
+    np.abs(error, out=error)
     units = error / np.maximum(_spacing(np.where(live, b, 1.0), dtype), smallest)
     worst = int(np.argmax(units)) if a.size else 0
     scale = float(np.max(np.abs(b), where=live, initial=0.0))
@@ -155,7 +157,7 @@ def generated(shape: Sequence[int], dtype: DType, generator: np.random.Generator
 
 
 def seconds(call: Callable[[], object], budget: float = 0.25, most: int = 200) -> float:
-    """The shortest of several calls; the first one, which compiles, is not timed."""
+    """The shortest of several calls in seconds, until ``budget`` seconds are spent; the first one, which compiles, is not timed."""
     call()
     best, spent, count = math.inf, 0.0, 0
     while count < most and (spent < budget or count < 3):

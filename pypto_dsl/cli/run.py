@@ -12,8 +12,10 @@ from pypto_dsl import measure
 from pypto_dsl.cli import kernels, terminal
 from pypto_dsl.cli.kernels import Source
 from pypto_dsl.cli.outcome import ExitCode
+from pypto_dsl.compiler import targets as registry
 from pypto_dsl.compiler.dtypes import of_numpy
 from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.explain import known_differences
 from pypto_dsl.frontend import targets
 from pypto_dsl.frontend.arguments import symbol_values
 from pypto_dsl.measure import Array, Comparison
@@ -22,10 +24,11 @@ from pypto_dsl.runtime import interpreter
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: results by name, their comparisons, and seconds of one call here and in NumPy (None where it was not timed)."""
+    """One run: results by name, their comparisons, known differences of the device, and seconds of one call here and in NumPy (None where it was not timed)."""
 
     results: Mapping[str, Array]
     comparisons: tuple[Comparison, ...]
+    differences: tuple[str, ...]
     here: float | None
     numpy: float | None
 
@@ -68,6 +71,8 @@ def command(ctx: click.Context, kernel: str, target: str, shapes: tuple[kernels.
     if not passed:
         if not as_json:
             click.echo(terminal.paint(f"error: {source.name} on {target} is wrong: see above"), err=True)
+            for difference in outcome.differences:
+                click.echo(terminal.paint(f"   = note: known difference of the device: {difference}"), err=True)
         ctx.exit(ExitCode.NUMERIC)
 
 
@@ -88,7 +93,8 @@ def run(source: Source, given: Mapping[str, Any], target: str, timed: bool) -> O
         results = _execute(graph, _copies(given), target)
     exact = measure.reference(graph, before, _symbols(graph, before))
     comparisons = tuple(measure.compare(name, np.asarray(got), exact[name]) for name, got in results.items())
-    return Outcome(results, comparisons, *(_times(source, given, target, graph) if timed else (None, None)))
+    known = () if target == "interpreter" else known_differences(graph, registry.load(target.removesuffix("-emu")))
+    return Outcome(results, comparisons, known, *(_times(source, given, target, graph) if timed else (None, None)))
 
 
 def _copies(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +120,8 @@ def _times(source: Source, given: Mapping[str, Any], target: str, graph: Graph) 
     if reference is None:
         return here, None
     others = _copies(given)
-    return here, measure.seconds(lambda: reference(**others))
+    with np.errstate(all="ignore"):
+        return here, measure.seconds(lambda: reference(**others))
 
 
 # ---- what is printed -----------------------------------------------------------------------------------------------------
@@ -141,9 +148,7 @@ def _lines(source: Source, given: Mapping[str, Any], target: str, outcome: Outco
             shown = value.astype(np.float32) if value.dtype.kind == "V" else value  # ml_dtypes print through float32
             lines += [f"    {line}" for line in str(shown).split("\n")]
     if outcome.here is not None:
-        beside = ""
-        if outcome.numpy is not None:
-            beside = f"; NumPy takes {_duration(outcome.numpy)}, {outcome.numpy / outcome.here:.2f} times as long"
+        beside = f", NumPy's {_duration(outcome.numpy)} ({outcome.numpy / outcome.here:.2f} times as long)" if outcome.numpy is not None else ""
         lines.append(f"  one call takes {_duration(outcome.here)}{beside}")
     return lines
 
@@ -170,4 +175,4 @@ def _document(source: Source, given: Mapping[str, Any], target: str, outcome: Ou
     results = [c.data() | {"first": first[c.name]} for c in outcome.comparisons]
     return {"ok": passed, "exit": int(ExitCode.OK if passed else ExitCode.NUMERIC), "kernel": source.name, "target": target,
             "inputs": {name: _described(value) for name, value in _inputs(given, outcome).items()}, "results": results,
-            "seconds": outcome.here, "numpy_seconds": outcome.numpy}
+            "known_differences": list(outcome.differences), "seconds": outcome.here, "numpy_seconds": outcome.numpy}

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.compiler.errors import CompilerBug, KernelError
 from pypto_dsl.compiler.graph import Graph, Op, Value, describe, walk
 from pypto_dsl.compiler.ops import REGISTRY
@@ -112,7 +113,22 @@ def _target(graph: Graph, target: Target) -> TargetFacts:
     groups = {group.number: group for group in partition.groups}
     workspaces = tuple((w.name, f"{w.dtype}[{', '.join(map(str, w.shape))}]") for w in program.workspaces)
     steps = tuple(_step(s, planned, groups, target) for s in program.steps)
-    return TargetFacts(target.name, target.title, tuple(map(_group, partition.groups)), steps, workspaces)
+    return TargetFacts(target.name, target.title, tuple(map(_group, partition.groups)), steps, workspaces, known_differences(graph, target))
+
+
+def known_differences(graph: Graph, target: Target) -> tuple[str, ...]:
+    """Rows of the target's conformance table that speak of this kernel's operations and dtypes, or of no particular ones."""
+    ops = list(walk(graph.body))
+    opcodes = {op.opcode for op in ops}
+    dtypes = {value.type.dtype.name for op in ops for value in (*op.operands, *op.results)}
+    found = []
+    for key, text in target.table("conformance").items():
+        words = key.split("_")
+        named = {word for word in words if word in REGISTRY} | ({key} & set(REGISTRY))
+        kinds = {word for word in words if word in BY_NAME}
+        if (not named or named & opcodes) and (not kinds or kinds & dtypes):
+            found.append(f"{key}: {text}")
+    return tuple(found)
 
 
 def _kernels(steps: Iterable[Step]) -> Iterable[TileKernel]:

@@ -72,13 +72,14 @@ class StepFact:
 
 @dataclass(frozen=True)
 class TargetFacts:
-    """What the pipeline made for one target."""
+    """What the pipeline made for one target; ``differences`` are known ones of the device from the meaning of the kernel's operations."""
 
     target: str
     title: str
     groups: tuple[GroupFact, ...]
     steps: tuple[StepFact, ...]
     workspaces: tuple[tuple[str, str], ...]
+    differences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ def _target_text(t: TargetFacts) -> Iterable[str]:
         yield from _step_text(step, groups, "  ")
     for name, shape in t.workspaces:
         yield f"  workspace {name}: {shape}"
+    yield from (f"  known difference of the device: {difference}" for difference in t.differences)
 
 
 def _step_text(step: StepFact, groups: Mapping[int, GroupFact], indent: str) -> Iterable[str]:
