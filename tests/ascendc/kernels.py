@@ -257,6 +257,6 @@ def error(kernel: Kernel, got: Array, arrays: Mapping[str, Array]) -> float:
     with np.errstate(all="ignore"):
         if kernel.allowed == 0.0 or got.dtype != np.float32:
             want = want.astype(np.float32 if got.dtype.kind not in "iu" else got.dtype).astype(got.dtype).astype(np.float64)
-        same = (have == want) | (np.isnan(have) & np.isnan(want)) | ((np.abs(want) > 3.4e38) & (np.abs(have) == np.inf))
+        same = (have == want) | (np.isnan(have) & np.isnan(want)) | ((np.abs(want) > 3.4e38) & (have == np.sign(want) * np.inf))
         off = np.where(same, 0, np.abs(have - want) / np.maximum(np.abs(want), 1.0))
     return float(np.max(np.where(np.isnan(off), np.inf, off), initial=0.0))

@@ -103,7 +103,7 @@ def _packed(local: list[Buffer], alive: Mapping[str, Lifetime], machine: Machine
 def allocate(body: Body, machine: Machine, title: str, span: Span | None, largest: str = "") -> Body:
     """The body with declarations at its head and offsets in its buffers.
 
-    Raises KernelError PT410 when the kernel does not fit; ``largest`` says which tile would.
+    Raises KernelError PT410 when the kernel does not fit (``largest`` says which tile would), PT411 for too many queues.
     """
     found = plan(body, machine)
     if not found.fits:

@@ -24,7 +24,7 @@ ITEMS = "items"  # property: how many items a launch has, as index text
 def place(program: Program, target: Target) -> Program:
     """The program with every kernel placed; a step whose kernels need both units becomes two, with a workspace between.
 
-    Raises KernelError: PT502 unsupported on the target, PT410..PT413, PT525 beyond its limits.
+    Raises KernelError: PT502 unsupported on the target, PT503 host steps, PT410 to PT413 and PT525 beyond its limits.
     """
     chip = machine(target)
     steps: list[tuple[TileKernel, ...]] = []
