@@ -110,8 +110,7 @@ def _reduced_row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Ind
     single = extent.constant is not None and extent.constant <= sums.ROW_BLOCK
     states = [_row_state(b, lanes, r, single) for r in lanes.block.reduces]
     if single:
-        _row_block(b, lanes, row, zero(b), count, extent, states)
-        results = [_tree_of(b, s) for s in states]
+        results = _row_block(b, lanes, row, zero(b), count, extent, states)
     else:
         results = _blocks(b, lanes, row, count, states)
     for state, result in zip(states, results, strict=True):
@@ -141,9 +140,7 @@ def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence
 
     def block(start: Value, _: list[Value]) -> None:
         stop = b.intrinsic("llvm.smin", start + sums.ROW_BLOCK, count)
-        _row_block(b, lanes, row, start, stop, UNKNOWN, states)
-        for s in states:
-            result = _tree_of(b, s)
+        for s, result in zip(states, _row_block(b, lanes, row, start, stop, UNKNOWN, states), strict=True):
             if s.levels is None:
                 loaded = b.load(result.type, s.running)
                 b.store(sums.combine(b, s.kind, s.dtype, loaded, result), s.running)
@@ -177,8 +174,9 @@ def _tree_of(b: Builder, s: _RowState) -> Value:
     return sums.tree(b, s.kind, s.dtype, vectors)
 
 
-def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, extent: Index, states: Sequence[_RowState]) -> None:
-    """Add the columns [start, stop) of a row to fresh partials; ``start`` is a multiple of 64."""
+def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, extent: Index, states: Sequence[_RowState]) -> list[Value]:
+    """The reductions of the columns [start, stop) of a row; ``start`` is a multiple of 64, and there are at most 4096 columns for
+    kinds with an order."""
     width = b.level.float_lanes
     types = [Type(elements.memory_element(s.dtype), width) for s in states]
     fresh = [b.constant(ty, sums.identity(s.kind, s.dtype)) for ty, s in zip(types, states, strict=True)]
@@ -189,7 +187,13 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
             for i in range(0, sums.PARTIALS, width):
                 b.store(value, b.offset(s.partials, i, ty.element))
     else:
-        after = _unrolled(b, lanes, row, start, stop, extent, states, fresh)
+        after, partials = _unrolled(b, lanes, row, start, stop, extent, states, fresh)
+        parts = sums.PARTIALS // width
+        if after is stop:
+            return [sums.tree(b, s.kind, s.dtype, partials[k * parts:(k + 1) * parts]) for k, s in enumerate(states)]
+        for k, s in enumerate(states):
+            for part, value in enumerate(partials[k * parts:(k + 1) * parts]):
+                b.store(value, b.offset(s.partials, part * width, value.type.element))
 
     def step(column: Value, mask: Value | None) -> None:
         position = Position(row, column, mask)
@@ -202,14 +206,14 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
             merged = sums.combine(b, s.kind, s.dtype, before, value)
             b.store(merged if mask is None else b.select(mask, merged, before), place)
 
-    if after is not stop:
-        rest = UNKNOWN if known is None else as_index(known if after is start else known % sums.PARTIALS)
-        sweep(b, after, stop, rest, width, step)
+    rest = UNKNOWN if known is None else as_index(known if after is start else known % sums.PARTIALS)
+    sweep(b, after, stop, rest, width, step)
+    return [_tree_of(b, s) for s in states]
 
 
 def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, extent: Index, states: Sequence[_RowState],
-              fresh: Sequence[Value]) -> Value:
-    """64 columns a turn with the partials in registers; returns the first column that is left."""
+              fresh: Sequence[Value]) -> tuple[Value, list[Value]]:
+    """64 columns a turn with the partials in registers; returns the first column that is left, and the partials."""
     width = b.level.float_lanes
     known = extent.constant
     full = stop if known is not None and known % sums.PARTIALS == 0 else start + ((stop - start) & -sums.PARTIALS)
@@ -227,17 +231,13 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
         return result
 
     carried = [value for value in fresh for _ in range(parts)]
-    done = b.loop(start, full, sums.PARTIALS, turn, carried, "sum", at_least_once=known is not None)
-    for k, s in enumerate(states):
-        for part in range(parts):
-            value = done[k * parts + part]
-            b.store(value, b.offset(s.partials, part * width, value.type.element))
-    return full
+    return full, b.loop(start, full, sums.PARTIALS, turn, carried, "sum", at_least_once=known is not None)
 
 
 # ---- reductions down the rows -----------------------------------------------------------------------------------------------
 
-_TOGETHER = 8  # vectors of columns walked down together: whole cache lines, and accumulators that fit the registers
+# Vectors of columns walked down together: whole cache lines in a row, and accumulators that fit the registers.
+_TOGETHER = {512: 16, 256: 8, 128: 8}
 
 
 def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:
@@ -250,9 +250,10 @@ def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, 
             type = Type(elements.memory_element(state.dtype), width)
             start = b.constant(type, sums.identity(state.kind, state.dtype))
             _fill(b, state, start)
-        wide = width * _TOGETHER
+        together = _TOGETHER[b.level.vector_bits] // len(targets)
+        wide = width * together
         full = cols & -wide
-        b.loop(0, full, wide, lambda c, _: _walk(b, lanes, first, last, c, _TOGETHER, None, targets), hint="columns")
+        b.loop(0, full, wide, lambda c, _: _walk(b, lanes, first, last, c, together, None, targets), hint="columns")
         sweep(b, full, cols, UNKNOWN, width, lambda c, mask: _walk(b, lanes, first, last, c, 1, mask, targets))
         for state in ordered:
             count = b.load(I64, state.count)

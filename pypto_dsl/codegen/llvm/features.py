@@ -20,6 +20,7 @@ class FeatureLevel:
     permutes_tables: bool  # 16- and 32-entry float tables live in vector registers
     scales_by_exponent: bool  # x * 2^n in one instruction
     converts_half: bool  # f16 <-> f32 in one instruction
+    has_ranges: bool  # minimum and maximum that order the zeros in one instruction
 
     def lanes(self, element_bytes: int) -> int:
         """Elements of one vector register."""
@@ -45,6 +46,7 @@ def feature_levels() -> dict[str, FeatureLevel]:
             permutes_tables=row["permutes_tables"],
             scales_by_exponent=row["scales_by_exponent"],
             converts_half=row["converts_half"],
+            has_ranges=row["has_ranges"],
         )
         for name, row in data["level"].items()
     }

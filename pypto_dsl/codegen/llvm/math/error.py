@@ -5,6 +5,7 @@ from __future__ import annotations
 from pypto_dsl.codegen.llvm.builder import Builder, Value
 from pypto_dsl.codegen.llvm.math.exponential import exp_parts, expm1_reduced, over_one_plus, reduce, scaled_exp
 from pypto_dsl.codegen.llvm.math.tables import (
+    INFINITY,
     clamp,
     constant,
     constant_pair,
@@ -78,4 +79,4 @@ def gelu_tanh(b: Builder, x: Value) -> Value:
     e = scale(b, t + 1.0, part.shifted, part.number)
     negative = -scale(b, b.fma(a, t, a), part.shifted, part.number)
     value = over_one_plus(b, b.select(b.compare("olt", x, 0.0), negative, x), e)
-    return b.select(b.compare("uno", x, x), x, value)
+    return b.select(b.compare("ult", x, INFINITY), value, x)

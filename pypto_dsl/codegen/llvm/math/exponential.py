@@ -142,7 +142,8 @@ def silu(b: Builder, x: Value) -> Value:
     e = scale(b, t + 1.0, part.shifted, part.number)
     negative = scale(b, b.fma(x, t, x), part.shifted, part.number)
     value = over_one_plus(b, b.select(b.compare("olt", x, 0.0), negative, x), e)
-    return b.select(b.compare("oeq", x, -float("inf")), b.constant(x.type, float("nan")), value)
+    infinite = b.compare("oeq", magnitude(b, x), float("inf"))
+    return b.select(infinite, x + magnitude(b, x), value)  # inf stays, and inf - inf is NaN
 
 
 def _exp_of_minus_magnitude(b: Builder, x: Value) -> Value:
@@ -150,14 +151,16 @@ def _exp_of_minus_magnitude(b: Builder, x: Value) -> Value:
 
 
 def over_one_plus(b: Builder, numerator: Value, e: Value) -> Value:
-    """``numerator / (1 + e)`` for e in [0, 1]; one step corrects for the roundings of the sum and of the quotient."""
-    denominator, rest = two_sum_ordered(b, b.constant(e.type, 1.0), e)
+    """``numerator / (1 + e)`` for e in [0, 1] and a finite numerator.
+
+    One step corrects for the roundings of the sum and of the quotient; 1 - e/2 is 1/(1 + e) to a tenth, enough for a correction
+    below an ulp. The residue is computed negated, so that it is +0 when exact and the quotient's zero keeps its sign.
+    """
+    denominator = e + 1.0
+    excess = (denominator - 1.0) - e
     q = numerator / denominator
-    residue = b.fma(-q, rest, b.fma(-q, denominator, numerator))
-    corrected = b.fma(residue, b.fma(e, -0.5, 1.0), q)
-    # inf - inf in the residue of an infinite numerator, and the bits that fma drops below 2^-149, are q's own business
-    safe = b.compare("olt", magnitude(b, residue), float("inf"))
-    return b.select(safe, copysign(b, corrected, q), q)
+    residue = b.fma(-q, excess, b.fma(q, denominator, -numerator))
+    return b.fma(-residue, b.fma(e, -0.5, 1.0), q)
 
 
 def ldexp(b: Builder, x: Value, exponent: Value) -> Value:
