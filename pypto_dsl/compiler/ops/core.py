@@ -153,12 +153,6 @@ def tanh(input: Tensor) -> Tensor:
     ...
 
 
-@op(types=typing.keep, shape=shapes.same, reference=np.rint, family="elementwise", bound={"f32": 0})
-def rint(input: Tensor) -> Tensor:
-    """The nearest integer, halves to even; integers are unchanged."""
-    ...
-
-
 # ---- comparison and selection ------------------------------------------------------------------------------------------
 
 

@@ -109,6 +109,23 @@ class OpDefinition:
     scalar_base: bool = True
     results: tuple[str, ...] = ("result",)
     effects: str = ""
+    derivation: str = ""
+    scale: Reference | None = None
+    expands: tuple[DType, ...] | None = None
+    widens: bool = True
+    variants: Mapping[tuple[str, Any], str] = field(default_factory=dict)
+
+    def bound(self, dtype: DType) -> float | None:
+        """The largest error in ulp on ``dtype``: integers are exact, 16-bit results are the f32 result rounded once.
+
+        None when none is stated. f64 has the f32 bound and 2 ulp for the reference's own functions, which are float64 too.
+        """
+        if not dtype.is_float:
+            return 0
+        stated = self.bounds.get(dtype.name, self.bounds.get("f32"))
+        if stated is None or dtype.name in self.bounds or stated == 0:
+            return stated
+        return stated + 2 if dtype.bits == 64 else 1
 
     @property
     def is_primitive(self) -> bool:
@@ -146,12 +163,17 @@ def current_builder() -> Builder | None:
 
 
 def op(*, types: TypeRule, shape: ShapeRule, reference: Reference, family: str, bound: Mapping[str, float] | None = None,
-       dtypes: tuple[DType, ...] | None = None, results: tuple[str, ...] = ("result",), effects: str = "",
-       ) -> Callable[[Callable[..., Any]], OpDefinition]:
+       dtypes: tuple[DType, ...] | None = None, results: tuple[str, ...] = ("result",), effects: str = "", derivation: str = "",
+       scale: Reference | None = None, expands: tuple[DType, ...] | None = None, widens: bool = True,
+       variants: Mapping[tuple[str, Any], str] | None = None) -> Callable[[Callable[..., Any]], OpDefinition]:
     """Enter a function into the op table; see the module's docstring.
 
     ``bound`` maps dtype names to the largest error in ulp of the *expansion* against the reference (primitives: of a
-    correctly made implementation); ``dtypes`` are those the operation accepts as compute dtype (None: all).
+    correctly made implementation), ``derivation`` says where it comes from, and ``scale`` is the magnitude whose ulp is meant where that
+    is not the result's (sums that cancel). ``dtypes`` are those the operation accepts (None: all), ``expands`` the compute dtypes that
+    the expansion is written for (None: all). ``widens`` is False where a 16-bit form is not the f32 form rounded (bits, neighbours).
+    ``effects`` names the operand that an in-place operation writes: its result is that operand's new value. ``variants`` maps
+    (attribute, value) to the operation that is recorded instead: ``maximum(x, y, nan="ignore")`` is `fmax`.
     """
 
     def define(function: Callable[..., Any]) -> OpDefinition:
@@ -160,7 +182,8 @@ def op(*, types: TypeRule, shape: ShapeRule, reference: Reference, family: str, 
         parameters = tuple(_parameter(p, hints.get(p.name)) for p in signature.parameters.values())
         expansion = None if _is_stub(function) else function
         definition = OpDefinition(function.__name__, parameters, types, shape, reference, expansion, family,
-                                  inspect.getdoc(function) or "", dict(bound or {}), dtypes, True, results, effects)
+                                  inspect.getdoc(function) or "", dict(bound or {}), dtypes, True, results, effects, derivation, scale, expands,
+                                  widens, dict(variants or {}))
         if definition.name in REGISTRY:
             raise ValueError(f"operation {definition.name} is defined twice")
         REGISTRY[definition.name] = definition
@@ -209,6 +232,11 @@ def record(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, A
             operands += [_operand(definition, parameter, v, builder) for v in given]
         else:
             operands.append(_operand(definition, parameter, given, builder))
+    for (attribute, value), other in definition.variants.items():
+        if attributes[attribute] == value:
+            definition = REGISTRY[other]
+            attributes = {k: v for k, v in attributes.items() if k in {p.name for p in definition.attributes}}
+            break
     return apply(definition, operands, attributes, builder)
 
 
@@ -217,6 +245,7 @@ def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes
     """Type, shape-check and append an operation over Values and complete attributes."""
     call = Call(definition.name, tuple(operands), attributes, builder.graph, span or builder.span)
     typing_ = definition.types(call)
+    _check_dtypes(definition, call, typing_)
     shapes = definition.shape(call)
     present = [o for o in operands if o is not None]
     result_types = [TensorType(a.dtype, shape, a.weak, live_extents(definition.name, definition.family, present, attributes, shape, builder.graph))
@@ -226,6 +255,22 @@ def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes
         stored["absent"] = tuple(i for i, o in enumerate(operands) if o is None)
     made = builder.add(definition.name, present, result_types, stored, span=span, names=names)
     return made.result if len(made.results) == 1 else made.results
+
+
+def _check_dtypes(definition: OpDefinition, call: Call, typing_: Typing) -> None:
+    """PT203 for a dtype that the operation has no meaning on: what it computes in, and the 8-bit floats, which are storage."""
+    accepted = definition.dtypes
+    if accepted is None:
+        return
+    operands = [d for d in typing_.casts if d.kind == "float" and d.bits == 8]
+    for dtype in (*operands, typing_.typing.compute):
+        if dtype in accepted or dtype.kind == "block":
+            continue
+        takes = ", ".join(d.name for d in accepted)
+        storage = dtype.kind == "float" and dtype.bits == 8
+        raise call.refuse("PT203", f"{call.name} takes {takes}, and got {dtype.name}",
+                          help=f"cast it first: pypto.cast(x, pypto.{'DT_FP32' if storage or F32 in accepted else accepted[0].pypto})",
+                          dtype=dtype.name, accepted=[d.name for d in accepted])
 
 
 def call_of(op_: Op, graph: Graph) -> Call:
@@ -264,9 +309,17 @@ def expand(op_: Op, operands: Sequence[Value], builder: Builder) -> tuple[Value,
     try:
         with building(builder):
             made = definition.expansion(*positional, **keywords)
+            results = made if isinstance(made, tuple) else (made,)
+            return tuple(_declared(value, old.type.dtype) for value, old in zip(results, op_.results, strict=True))
     finally:
         builder.span, builder.tile = saved
-    return made if isinstance(made, tuple) else (made,)
+
+
+def _declared(value: Value, dtype: DType) -> Value:
+    """An expansion's result in the operation's dtype: masks have the operands' under rule sets without BOOL results."""
+    if value.type.dtype == dtype:
+        return value
+    return typing.cast(Value, REGISTRY["cast"](value, dtype, "CAST_RINT"))
 
 
 def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], builder: Builder) -> dict[str, Any]:

@@ -25,6 +25,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 # Operations that read their operands as they are.
 UNCONVERTED = frozenset({"constant", "extent", "iota", "full", "cast", "bitcast", "reshape", "permute"})
+# Operations that move elements as they are: a window of a tensor of any size costs what the window holds.
+MOVED = frozenset({"bitcast", "view", "load_scalar"})
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def evaluate(op: Op, how: Plan, operands: Sequence[Array], symbols: Mapping[str,
         return (constant(op),)
     arrays = [_operand(op, i, a, how) for i, a in enumerate(operands)]
     dtypes = [target or op.operands[i].type.dtype for i, target in enumerate(how.casts)]
-    wide = [a.astype(np.float64) if d.is_float and op.opcode != "bitcast" else a for a, d in zip(arrays, dtypes, strict=True)]
+    wide = [a.astype(np.float64) if d.is_float and op.opcode not in MOVED else a for a, d in zip(arrays, dtypes, strict=True)]
     keywords: dict[str, Any] = {**op.attributes, "symbols": symbols, "dtype": op.results[0].type.dtype}
     if dtypes:
         keywords["source"] = dtypes[0]
@@ -111,8 +113,9 @@ def convert(array: Array, source: DType, dtype: DType, exact: bool = False) -> A
     """``array`` of dtype ``source`` cast to ``dtype`` by the default mode; ``exact``: its floats are held in float64."""
     if source == dtype and not exact:
         return array
-    wide = array.astype(np.float64) if source.is_float else array
-    return np.asarray(reference.cast(wide, dtype=dtype, source=source))
+    with np.errstate(all="ignore"):
+        wide = array.astype(np.float64) if source.is_float else array
+        return np.asarray(reference.cast(wide, dtype=dtype, source=source))
 
 
 def _placed(op: Op, arrays: Sequence[Array]) -> list[Array | None]:

@@ -39,16 +39,22 @@ def clip(shape: Sequence[Index], live: Sequence[Index], offsets: Sequence[Index]
 
 
 def broadcast(operands: Sequence[Value], rank: int) -> Shape:
-    """Common live extents of operands that broadcast together; an axis of static extent 1 says nothing."""
+    """Common live extents of operands that broadcast together; an axis of static extent 1 says nothing where another is wider."""
     result: list[Index] = []
     for axis in range(rank):
-        live: Index | None = None
+        wide: Index | None = None
+        single: Index | None = None
         for value in operands:
             at = axis - (rank - value.type.rank)
-            if at < 0 or value.type.shape[at].constant == 1:
+            if at < 0:
                 continue
-            live = value.type.live[at] if live is None else minimum(live, value.type.live[at])
-        result.append(as_index(1) if live is None else live)
+            extent = value.type.live[at]
+            if value.type.shape[at].constant == 1:
+                single = extent if single is None else minimum(single, extent)
+            else:
+                wide = extent if wide is None else minimum(wide, extent)
+        found = single if wide is None else wide
+        result.append(as_index(1) if found is None else found)
     return tuple(result)
 
 

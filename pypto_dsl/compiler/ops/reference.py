@@ -154,9 +154,12 @@ def silu(x: Array, **_: Any) -> Array:
 def ldexp(x: Array, b: Array, **_: Any) -> Array:
     """x * 2**b in float64, in three exact steps for integers; for real b the fraction is an exp2 of its own."""
     with np.errstate(all="ignore"):
-        whole = np.rint(np.clip(b, -5000, 5000)).astype(np.int64)
-        fraction = np.where(np.isfinite(b), np.asarray(b, dtype=np.float64) - whole, 0.0)
-        result = np.ldexp(np.asarray(x, dtype=np.float64) * np.exp2(fraction), whole)
+        bounded = np.clip(b, -5000, 5000)  # beyond, every float that is neither 0 nor infinite is 0 or inf
+        whole = np.rint(bounded).astype(np.int64)
+        fraction = np.where(np.isfinite(b), np.asarray(bounded, dtype=np.float64) - whole, 0.0)
+        large = np.abs(x) > 1.0  # the fraction's factor neither overflows nor is it lost in the subnormals
+        centred = np.asarray(x, dtype=np.float64) * np.where(large, 0.25, 4.0**32)
+        result = np.ldexp(centred * np.exp2(fraction), whole + np.where(large, 2, -64))
         infinite = x * np.exp2(np.where(np.isfinite(b), 0.0, np.asarray(b, dtype=np.float64)))
         return np.where(np.isfinite(b), result, infinite)
 

@@ -228,3 +228,18 @@ def in_place(call: Call) -> tuple[Shape, ...]:
         raise call.refuse("PT309", f"{call.name} writes into a tensor of shape {shape_text(target.type.shape)}, and the broadcast shape is "
                           f"{shape_text(result)}", help="only the other operand may be broadcast; enlarge the destination first")
     return (target.type.shape,)
+
+
+def same_twice(call: Call) -> tuple[Shape, ...]:
+    """Two results of the first operand's shape."""
+    return same(call) * 2
+
+
+def prelu(call: Call) -> tuple[Shape, ...]:
+    """The operand's shape; the weight is one number, or one per element of axis 1."""
+    x, weight = _first(call).type.shape, cast(Value, call.operands[1]).type.shape
+    channels = x[1] if len(x) > 1 else as_index(1)
+    if len(weight) > 1 or (weight and weight[0].constant != 1 and not require_equal(call, weight[0], channels)):
+        raise call.refuse("PT307", f"{call.name}: the weight has shape {shape_text(weight)}, and axis 1 has extent {channels}",
+                          help=f"give it the shape [1] or [{channels}]")
+    return (x,)

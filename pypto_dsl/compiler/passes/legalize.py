@@ -13,7 +13,7 @@ from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Builder, Graph, Op, Region, TensorType, Value
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import expand
+from pypto_dsl.compiler.ops.definition import OpDefinition, expand
 from pypto_dsl.compiler.passes.fuse import HOST
 from pypto_dsl.compiler.passes.promote import cast_to, promote_op
 from pypto_dsl.compiler.passes.rebuild import rebuild
@@ -48,14 +48,19 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
         first = _cast(operands[0], step, op)
         second = _cast(first.result, result, op)
         return _lower_all([first, second], builder, target)
-    definition = REGISTRY[op.opcode]
-    if definition.expansion is None and target.limit("host"):
+    if not _expands(definition, dtypes, result) and target.limit("host"):
         return builder.clone(op, operands, attributes={**op.attributes, HOST: True}).results
-    if definition.expansion is None:
+    if not _expands(definition, dtypes, result):
         raise _unsupported(op, dtypes, result, target)
     scratch = Builder(builder.graph, Region())
     made = expand(op, operands, scratch)
     return _lower_all(scratch.region.ops, builder, target, results=made)
+
+
+def _expands(definition: OpDefinition, dtypes: Sequence[DType], result: DType) -> bool:
+    """Whether the operation has an expansion that is written for the dtype it computes on."""
+    computes = next((d for d in (*dtypes, result) if d.kind != "bool"), result)
+    return definition.expansion is not None and (definition.expands is None or computes in definition.expands)
 
 
 def _joined(op: Op, operands: tuple[Value, ...], builder: Builder) -> Value:

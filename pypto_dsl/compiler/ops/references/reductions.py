@@ -1,0 +1,152 @@
+"""Reductions, scans and normalisations."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pypto_dsl.compiler.dtypes import F32, DType
+from pypto_dsl.compiler.ops import reference
+from pypto_dsl.compiler.ops.references.functions import Array
+
+Dim = Any
+
+
+def axes(x: Array, dim: Dim) -> tuple[int, ...]:
+    """The axes that ``dim`` names: None is all of them."""
+    if dim is None:
+        return tuple(range(x.ndim))
+    return tuple(d % x.ndim for d in (dim if isinstance(dim, tuple) else (dim,)))
+
+
+def prod(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    """Floats in extended precision; integers wrap."""
+    with np.errstate(all="ignore"):
+        if np.issubdtype(x.dtype, np.floating):
+            return np.asarray(np.multiply.reduce(x.astype(np.longdouble), axis=axes(x, dim), keepdims=keepdim), dtype=np.float64)
+        wide = x.astype(np.uint64 if x.dtype.kind == "u" else np.int64)
+        return np.asarray(np.multiply.reduce(wide, axis=axes(x, dim), keepdims=keepdim))
+
+
+def any_(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    return np.asarray(np.any(x != 0, axis=axes(x, dim), keepdims=keepdim))
+
+
+def all_(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    return np.asarray(np.all(x != 0, axis=axes(x, dim), keepdims=keepdim))
+
+
+def nan_extreme(largest: bool) -> Any:
+    """amax or amin that passes over NaN; NaN where there is nothing else."""
+
+    def called(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+        core = reference.amax if largest else reference.amin
+        if not np.issubdtype(x.dtype, np.floating):
+            return core(x, dim, keepdim)
+        missing = np.isnan(x)
+        best = core(np.where(missing, -np.inf if largest else np.inf, x), dim, keepdim)
+        return np.where(np.all(missing, axis=axes(x, dim), keepdims=keepdim), np.nan, best)
+
+    return called
+
+
+def nanmean(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    present = ~np.isnan(x)
+    with np.errstate(all="ignore"):
+        return np.asarray(reference.sum(np.where(present, x, 0.0), dim, keepdim) / np.sum(present, axis=axes(x, dim), keepdims=keepdim))
+
+
+def var(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, **_: Any) -> Array:
+    """Two passes: the mean, then the squared distances from it, divided by max(0, N - correction)."""
+    count = math.prod(x.shape[a] for a in axes(x, dim))
+    with np.errstate(all="ignore"):
+        centred = x - reference.mean(x, dim, True)
+        return np.asarray(reference.sum(centred * centred, dim, keepdim) / np.float64(max(0, count - correction)))
+
+
+def std(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, **_: Any) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(np.sqrt(var(x, dim, correction, keepdim)))
+
+
+def euclidean_norm(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    """sqrt(sum(x * x)) without overflow: scaled by the largest magnitude."""
+    if not x.size:
+        return np.sqrt(reference.sum(x, dim, keepdim))
+    with np.errstate(all="ignore"):
+        largest = np.amax(np.abs(x), axis=axes(x, dim), keepdims=True)
+        scale = np.where((largest == 0) | ~np.isfinite(largest), 1.0, largest)
+        total = reference.sum((x / scale) ** 2, dim, True)
+        result = np.where(np.isinf(largest) & ~np.isnan(total), np.inf, scale * np.sqrt(total))
+    return result if keepdim else np.asarray(np.squeeze(result, axis=axes(x, dim)))
+
+
+def logsumexp(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    """log(sum(exp(x))), shifted by the largest element where that is finite; of nothing -inf."""
+    kept = np.logaddexp.reduce(x, axis=axes(x, dim), keepdims=keepdim) if not x.size else None
+    if kept is not None:
+        return np.asarray(kept)
+    with np.errstate(all="ignore"):
+        largest = np.amax(x, axis=axes(x, dim), keepdims=True)
+        shift = np.where(np.isfinite(largest), largest, 0.0)
+        result = shift + np.log(np.sum(np.exp(x - shift), axis=axes(x, dim), keepdims=True))
+    return result if keepdim else np.asarray(np.squeeze(result, axis=axes(x, dim)))
+
+
+def log_softmax(x: Array, dim: int = -1, **_: Any) -> Array:
+    """x - max - log(sum(exp(x - max))) along ``dim``; a row of -inf is NaN."""
+    if not x.shape[dim]:
+        return x
+    with np.errstate(all="ignore"):
+        shifted = x - np.amax(x, axis=dim, keepdims=True)
+        return np.asarray(shifted - np.log(np.sum(np.exp(shifted), axis=dim, keepdims=True)))
+
+
+def _first_extreme(x: Array, dim: Dim, keepdim: bool, largest: bool) -> Array:
+    flat = dim is None
+    rows = x.reshape(-1) if flat else np.moveaxis(x, dim, -1)
+    position = (np.argmax if largest else np.argmin)(rows, axis=-1)  # both give the first NaN where there is one
+    if not keepdim:
+        return np.asarray(position)
+    return np.asarray(position.reshape((1,) * x.ndim) if flat else np.expand_dims(position, dim))
+
+
+def argmax(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    """The position of the first NaN, else of the first largest element."""
+    return _first_extreme(x, dim, keepdim, largest=True)
+
+
+def argmin(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    """The position of the first NaN, else of the first smallest element."""
+    return _first_extreme(x, dim, keepdim, largest=False)
+
+
+def cumsum(x: Array, dim: int = 0, **_: Any) -> Array:
+    """Running sums in float64, integers in 64 bits."""
+    with np.errstate(all="ignore"):
+        if np.issubdtype(x.dtype, np.floating):
+            return np.asarray(np.cumsum(x.astype(np.longdouble), axis=dim), dtype=np.float64)
+        return np.asarray(np.cumsum(x, axis=dim, dtype=np.uint64 if x.dtype.kind == "u" else np.int64))
+
+
+def cumprod(x: Array, dim: int = 0, **_: Any) -> Array:
+    """Running products in float64, integers in 64 bits."""
+    with np.errstate(all="ignore"):
+        if np.issubdtype(x.dtype, np.floating):
+            return np.asarray(np.cumprod(x.astype(np.longdouble), axis=dim), dtype=np.float64)
+        return np.asarray(np.cumprod(x, axis=dim, dtype=np.uint64 if x.dtype.kind == "u" else np.int64))
+
+
+def attention(query: Array, key: Array, value: Array, mask: Array | None = None, scale: float | None = None, is_causal: bool = False,
+              source: DType = F32, **_: Any) -> Array:
+    """softmax(query @ key.T * scale + mask) @ value; a row that may see nothing is NaN."""
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    with np.errstate(all="ignore"):
+        scores = np.matmul(query, np.swapaxes(key, -1, -2)) * factor
+        if is_causal:
+            rows, cols = scores.shape[-2:]
+            scores = np.where(np.arange(cols)[None, :] <= np.arange(rows)[:, None] + (cols - rows), scores, -np.inf)
+        if mask is not None:
+            scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
+        return np.asarray(np.matmul(reference.softmax(scores, -1), value))
