@@ -115,7 +115,7 @@ def power(a: Array, b: Array, **_: Any) -> Array:
             result = np.where((left & np.uint64(1)).astype(bool), result * base, result)
             base, left = base * base, left >> np.uint64(1)
         inverse = np.where(a == 1, 1, np.where((a == -1) if np.issubdtype(a.dtype, np.signedinteger) else False, np.where(b % 2 == 0, 1, -1), 0))
-        return np.where(negative, inverse, result).astype(a.dtype)
+        return np.where(negative, inverse.astype(a.dtype), result).astype(a.dtype)
 
 
 _erf = np.frompyfunc(math.erf, 1, 1)

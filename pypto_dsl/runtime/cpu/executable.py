@@ -20,7 +20,7 @@ from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.tile_ir import nodes as t
 from pypto_dsl.runtime.cpu import jit
 from pypto_dsl.runtime.cpu.arguments import Array, bind
-from pypto_dsl.runtime.cpu.cache import ObjectCache
+from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory
 from pypto_dsl.runtime.cpu.pool import MAX_CHUNKS, Pool, shared_pool
 from pypto_dsl.runtime.tile_interpreter import host_call, scalar_value, window
 
@@ -74,6 +74,7 @@ class Executable:
                  pool: Pool | None = None, launch: Mapping[str, int] | None = None) -> None:
         """Compile ``program`` for the host, or for one of its smaller feature levels.
 
+        Objects are kept in ``cache``, the user's cache directory unless given.
         ``launch`` replaces the target's thresholds for sharing work among threads; results do not depend on it.
         Raises KernelError PT524 for a level that the host lacks, and what emission refuses.
         """
@@ -82,7 +83,7 @@ class Executable:
         kernels = list(kernels_of(program.steps))
         self.text = emitter.emit(kernels, self.machine.level)
         parts = (self.text, self.machine.fingerprint)
-        code = (cache or ObjectCache(None)).get(parts, lambda: jit.compile_object(self.text, self.machine))
+        code = (cache or ObjectCache(default_directory())).get(parts, lambda: jit.compile_object(self.text, self.machine))
         self._library = jit.Library(code, [k.name for k in kernels])
         self._loaded = {k.name: Loaded(emitter.signature(k), self._library.address(k.name), _has_product(k.body)) for k in kernels}
         self._pool = pool
