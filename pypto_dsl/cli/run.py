@@ -24,7 +24,7 @@ from pypto_dsl.runtime import interpreter
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: results by name, their comparisons, known differences of the device, and seconds of one call here and in NumPy (None where it was not timed)."""
+    """One run: results by name, comparisons, known differences of the device, seconds of one call here and in NumPy (None: not timed)."""
 
     results: Mapping[str, Array]
     comparisons: tuple[Comparison, ...]
@@ -148,8 +148,10 @@ def _lines(source: Source, given: Mapping[str, Any], target: str, outcome: Outco
             shown = value.astype(np.float32) if value.dtype.kind == "V" else value  # ml_dtypes print through float32
             lines += [f"    {line}" for line in str(shown).split("\n")]
     if outcome.here is not None:
-        beside = f", NumPy's {_duration(outcome.numpy)} ({outcome.numpy / outcome.here:.2f} times as long)" if outcome.numpy is not None else ""
-        lines.append(f"  one call takes {_duration(outcome.here)}{beside}")
+        line = f"  one call takes {_duration(outcome.here)}"
+        if outcome.numpy is not None:
+            line += f", NumPy's {_duration(outcome.numpy)} ({outcome.numpy / outcome.here:.2f} times as long)"
+        lines.append(line)
     return lines
 
 
