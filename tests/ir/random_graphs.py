@@ -13,6 +13,7 @@ from pypto_dsl.compiler.graph import Builder, Graph, Region, Symbol, Value, tens
 from pypto_dsl.compiler.index import Index, as_index, minimum, var
 from pypto_dsl.compiler.ops import REGISTRY as R
 from pypto_dsl.compiler.ops.definition import building, constant
+from pypto_dsl.compiler.promotion.scalars import misfit
 from pypto_dsl.compiler.span import Span
 
 EXTENTS = {"M": 5, "N": 3}
@@ -25,6 +26,10 @@ NUMBERS = (0, 1, 2, -1, True, 0.0, -0.0, 1.0, 0.5, 1e30, float("inf"), -float("i
 SPANS = (None, None, Span("kernel.py", 3, 5), Span("a b.py", 7, 1, 7, 30))
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+
+class _NotDrawn(Exception):
+    """A combination that has no meaning in NumPy, or a number that does not fit."""
 
 
 class _Maker:
@@ -46,7 +51,8 @@ class _Maker:
         for i, shape in enumerate(shapes):
             extents = [var(e) if isinstance(e, str) else e for e in shape]
             dtype = F32 if i == 0 else self.pick(DTYPES)
-            self.graph.parameters.append(Value(tensor_type(dtype, extents, weak=not shape and self.draw(st.booleans())), f"p{i}"))
+            weak = not shape and dtype in (F32, I32) and self.draw(st.booleans())  # a Python number's dtypes
+            self.graph.parameters.append(Value(tensor_type(dtype, extents, weak=weak), f"p{i}"))
         return list(self.graph.parameters)
 
     def statements(self, visible: list[Value], count: int, depth: int) -> None:
@@ -56,7 +62,7 @@ class _Maker:
             checks = list(self.graph.checks)
             try:
                 made = self.statement(visible, depth)
-            except KernelError:
+            except (KernelError, _NotDrawn):
                 self.graph.checks = checks
                 continue
             self.counter += 1
@@ -67,12 +73,15 @@ class _Maker:
         kind = self.draw(st.integers(0, 9 if depth else 7))
         x = self.pick(visible)
         if kind <= 1:
-            return R[self.pick(UNARY)](x)
+            return self.apply(self.pick(UNARY), x)
         if kind == 2:
-            return R[self.pick(BINARY)](x, self.pick(visible))
+            return self.apply(self.pick(BINARY), x, self.pick(visible))
         if kind == 3:
-            number = constant(self.pick(NUMBERS), self.builder, self.pick((None, None, F32, x.type.dtype)))
-            return R[self.pick(BINARY[:9])](*self.pick(((x, number), (number, x))))
+            value, dtype = self.pick(NUMBERS), self.pick((None, None, F32, x.type.dtype))
+            if dtype is not None and misfit(value, dtype):
+                raise _NotDrawn
+            number = constant(value, self.builder, dtype)
+            return self.apply(self.pick(BINARY[:9]), *self.pick(((x, number), (number, x))))
         if kind == 4:
             return R["cast"](x, self.pick(DTYPES))
         if kind == 5:
@@ -82,6 +91,14 @@ class _Maker:
         if kind == 7:
             return R["where"](R["lt"](x, 1), x, self.pick(visible))
         return self.loop(x, visible, depth) if kind == 8 else self.branch(x, visible, depth)
+
+    def apply(self, name: str, *operands: Value) -> Value:
+        """The operation, except on BOOL where NumPy has none."""
+        if name in ("neg", "sub", "abs", "rint", "square", "relu", "pow") and all(o.type.dtype == BOOL for o in operands):
+            raise _NotDrawn
+        made = R[name](*operands)
+        assert isinstance(made, Value)
+        return made
 
     def layout(self, x: Value, visible: list[Value]) -> Value:
         kind = self.draw(st.integers(0, 5))

@@ -1,6 +1,7 @@
 """Canonicalization keeps every bit, is idempotent, stays well formed, and does what it is for."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from random_graphs import EXTENTS, arguments, graphs, same_bits
@@ -29,7 +30,7 @@ def test_every_bit_stays(graph: Graph) -> None:
         expected = run(graph, values, EXTENTS)
         promoted = promote(graph)
     except KernelError as refused:
-        assert refused.code in ("PT204", "PT710"), refused
+        assert refused.code in ("PT204", "PT707", "PT710"), refused
         return
     for name, form in (("promote", promoted), ("canonicalize", canonicalize(graph)), ("both", canonicalize(promoted))):
         verify(form, name)
@@ -135,12 +136,14 @@ def test_a_known_condition_chooses(condition: str, left: str) -> None:
 @pytest.mark.parametrize(("op", "values", "dtype", "result"), [
     ("add", ("0.1", "0.2"), "f32", "0.30000001192092896"), ("div", ("1.0", "3.0"), "f16", "0.333251953125"),
     ("mul", ("2147483647", "2"), "i32", "-2"), ("sub", ("0", "1"), "u8", "255"), ("maximum", ("-0.0", "0.0"), "f32", "0.0"),
-    ("lt", ("1.0", "2.0"), "f32", "True"), ("bitwise_left_shift", ("1", "33"), "i32", "0"),
+    ("lt", ("1.0", "2.0"), "f32", "True"), ("bitwise_left_shift", ("1", "31"), "i32", "-2147483648"),
 ])
 def test_exactly_rounded_operations_fold(op: str, values: tuple[str, str], dtype: str, result: str) -> None:
     a, b = values
     body = f"%a = constant(value = {a}, dtype = {dtype}) %b = constant(value = {b}, dtype = {dtype}) %r = {op}(%a, %b) return %r"
-    assert any(f"%r = constant(value = {result}," in line for line in simplified(body)), simplified(body)
+    left = simplified(body)
+    assert f" = constant(value = {result}" in left[0], left
+    assert len(left) == 2, left
 
 
 @pytest.mark.parametrize("body", [
@@ -154,8 +157,6 @@ def test_other_operations_do_not_fold(body: str) -> None:
 
 def test_lossless_conversions_keep_every_value() -> None:
     """Over every value of the small dtypes and every pair: what `lossless` says is so."""
-    import ml_dtypes
-    import numpy as np
     small = (BOOL, I8, U8, I16, F16, BF16, *(d for d in ALL if d.name in ("f8e4m3", "f8e5m2")))
     for source in small:
         count = 2 if source is BOOL else 1 << source.bits
@@ -164,10 +165,11 @@ def test_lossless_conversions_keep_every_value() -> None:
             if not lossless(source, target):
                 continue
             back = convert(convert(every, source, target), target, source)
-            same = (back == every) | (np.isnan(back.astype(np.float64)) & np.isnan(every.astype(np.float64)))
-            assert same.all(), f"{source} through {target}"
-            assert (np.signbit(back.astype(np.float64)) == np.signbit(every.astype(np.float64)))[~np.isnan(every.astype(np.float64))].all()
-    assert ml_dtypes is not None
+            with np.errstate(invalid="ignore"):
+                ours, theirs = back.astype(np.float64), every.astype(np.float64)
+            nan = np.isnan(theirs)
+            assert (np.isnan(ours) == nan).all(), f"{source} through {target}"
+            assert (ours[~nan].view(np.int64) == theirs[~nan].view(np.int64)).all(), f"{source} through {target}"
 
 
 @pytest.mark.parametrize(("source", "target"), [(F32, BF16), (I32, F32), (F16, BF16), (BF16, F16), (I16, BF16), (I8, U8), (U8, I8)])

@@ -115,7 +115,7 @@ BREAKS: dict[str, tuple[Callable[[Graph], object], str]] = {
     "region of a plain operation": (lambda g: setattr(op(g, "sub"), "regions", (Region(),)), "only loop and if may"),
     "write to a stranger": (lambda g: g.outputs.update(z=g.parameters[0]), "z is written and is no parameter"),
     "write of another type": (lambda g: g.outputs.update(y=op(g, "amax").result), "f32[M, 1] is written to y"),
-    "insert outside": (lambda g: _attribute(g, "insert", offsets=(var("M"), as_index(0))), "writes 1 elements at M"),
+    "insert outside": (lambda g: _attribute(g, "insert", offsets=(var("M"), as_index(0))), "1 elements are written at M"),
     "insert before": (lambda g: _attribute(g, "insert", offsets=(as_index(-1), as_index(0))), "[PT314]"),
     "parameter twice": (lambda g: g.parameters.append(g.parameters[0]), "parameters need different names"),
     "constant of another kind": (lambda g: _constant(g, 1), "holds int 1, and its dtype is f32"),

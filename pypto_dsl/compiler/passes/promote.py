@@ -29,7 +29,9 @@ def promote_op(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequenc
     """One operation over new operands, with its casts."""
     definition = REGISTRY.get(op.opcode)
     if definition is None or op.opcode in UNTOUCHED or not operands:
-        return builder.clone(op, operands).results
+        # what was weak is strong behind an operand that has become so
+        types = [TensorType(r.type.dtype, r.type.shape, r.type.weak and all(o.type.weak for o in operands), r.type.valid) for r in op.results]
+        return builder.clone(op, operands, types).results
     made = Op(op.opcode, operands, [r.type for r in op.results], op.attributes, (), op.span, op.tile)
     typing = definition.types(call_of(made, builder.graph)).typing
     declared = op.results[0].type.dtype
