@@ -26,6 +26,20 @@ def test_emulated_result(name: str) -> None:
             assert got.tobytes() == first.tobytes(), f"{shape}: {cores} cores give other bits than one"
 
 
+LONG_ROWS = ("softmax_f32", "softmax_bf16", "layernorm_bf16", "rowmax_bf16", "rowmax_f32", "rowsum_bf16")
+
+
+@pytest.mark.parametrize("name", LONG_ROWS)
+def test_long_rows_take_the_split_kernel(name: str) -> None:
+    """One column more than the whole-row kernel keeps, and a ragged tail beyond."""
+    whole, split = kernels.emitted(name).manifest["steps"][0]
+    limit = int(whole["requires"][0].removesuffix(" - N"))
+    assert split["requires"] == []
+    for shape in ((5, limit + 70), (40, limit + 1)):
+        got, reference = kernels.execute(name, shape, 2, seed=1)
+        assert kernels.error(name, got, reference) <= 1, shape
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", kernels.CASES)
 def test_emitter_reads_tile_ir_alone(name: str, target: str) -> None:

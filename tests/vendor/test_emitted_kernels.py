@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import kernels
 import pytest
+from test_intrinsics import every_call
 from ttcheck.real_headers import ARCHITECTURES, Kernel, check
 
-from pypto_dsl.codegen.ttmetal.intrinsics import INTRINSICS
 from pypto_dsl.runtime.emulator.ttmetal.runner import compile_arguments
 
 pytestmark = pytest.mark.vendor
@@ -36,17 +35,6 @@ def test_emitted_kernels_type_check(ttnn_root: Path, name: str, architecture: st
     for kernel in roles(name, architecture):
         for answer in check(ttnn_root, kernel, architecture):
             assert answer.accepted, f"{name} {kernel.role} {answer.unit}\n{answer.output[:4000]}"
-
-
-def every_call(fp32_dest: bool) -> str:
-    """One compute kernel that spells every row of the table."""
-    table = INTRINSICS["0.81.1"]
-    words: dict[str, Any] = {**{f"c{i}": i for i in range(3)}, **{f"t{i}": 0 for i in range(3)}, **{f"s{i}": i % 2 for i in range(4)}}
-    words["w0"], words["dst"] = "0x3f800000u", "Float32" if fp32_dest else "Float16_b"
-    lines = [f"    {row.text.format(**words)};  // {name}" for name, row in table.items()]
-    headers = sorted({row.header for row in table.values()})
-    includes = [f'#include "api/compute/{h}"' for h in ("common.h", *headers)]
-    return "\n".join([*includes, "void kernel_main() {", *lines, "}", ""])
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

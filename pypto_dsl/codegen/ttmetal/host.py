@@ -24,11 +24,11 @@ def f32_word(value):
 
 def compute_config(fp32_dest, direct):
     config = ttnn.ComputeConfigDescriptor()
-    config.math_fidelity = ttnn.MathFidelity.HiFi4
+    config.math_fidelity = ttnn.MathFidelity.@FIDELITY@
     config.fp32_dest_acc_en = fp32_dest
     if direct:  # f32 circular buffers that are unpacked whole to DST, not through tf32
         modes = ttnn.UnpackToDestMode
-        config.unpack_to_dest_mode = [modes.UnpackToDestFp32 if cb in direct else modes.Default for cb in range(32)]
+        config.unpack_to_dest_mode = [modes.UnpackToDestFp32 if cb in direct else modes.Default for cb in range(@RINGS@)]
     return config
 
 
@@ -72,9 +72,10 @@ def run(device, tensors, order, items, rings, roles):
 def host_text(manifest: Mapping[str, Any]) -> str:
     """The text of host.py for a program's manifest."""
     name = _identifier(manifest["name"])
+    head = HEAD.replace("@FIDELITY@", manifest["fidelity"]).replace("@RINGS@", str(manifest["ring_count"]))
     source = next((k["source"] for step in manifest["steps"] for k in step if k["source"]), None)
     lines = [f'"""{manifest["name"]} through ttnn.generic_op. Generated{f" from {source}" if source else ""} for ttnn {manifest["ttnn"]}; '
-             'not run on a device."""', *HEAD.splitlines(), "", ""]
+             'not run on a device."""', *head.splitlines(), "", ""]
     arguments = [a["name"] for a in manifest["arguments"]]
     users = [s["name"] for s in manifest["scalars"] if s["name"] not in _extents(manifest)]
     lines.append(f"def {name}({', '.join(['device', *map(_identifier, arguments), *map(_identifier, users)])}):")

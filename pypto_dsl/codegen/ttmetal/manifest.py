@@ -47,6 +47,8 @@ def program_manifest(program: Program, kernels: list[list[dict[str, Any]]], targ
         "name": program.name,
         "target": target.name,
         "ttnn": target.table("device")["ttnn"],
+        "fidelity": target.table("device")["fidelity"],
+        "ring_count": int(target.table("rings")["count"]),
         "l1_budget": int(target.table("memory")["l1"]["budget"]),
         "arguments": [_param(p) for p in program.arguments],
         "scalars": [{"name": s.name, "dtype": s.dtype.name} for s in program.scalars],

@@ -10,13 +10,14 @@ from pypto_dsl.compiler.placement.ttmetal.rings import allocate_rings
 from pypto_dsl.compiler.placement.ttmetal.roles import bind_arguments, slice_roles
 from pypto_dsl.compiler.placement.ttmetal.scalars import hoist_scalars
 from pypto_dsl.compiler.placement.ttmetal.select import select
+from pypto_dsl.compiler.placement.ttmetal.verify import verify_placed
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Program, Step, TileKernel
 
 # The passes in order, each TileKernel -> TileKernel.
 PASSES: dict[str, Callable[[TileKernel, Target], TileKernel]] = {
     "select": select, "allocate": allocate_rings, "slice": slice_roles, "configure": configure, "hoist": hoist_scalars,
-    "bind": bind_arguments}
+    "bind": bind_arguments, "verify": verify_placed}
 
 
 def place_kernel(kernel: TileKernel, target: Target) -> TileKernel:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug, error
 from pypto_dsl.compiler.index import Index, as_index, ceildiv, var
 from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, geometry, window
-from pypto_dsl.compiler.placement.ttmetal.select import reads, walk
+from pypto_dsl.compiler.placement.ttmetal.select import children, reads, walk
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Buffer, For, If, Let, Load, Param, Region, Statement, Store, TileKernel
@@ -30,6 +30,8 @@ class Use:
     readers: list[Statement] = field(default_factory=list)
     fills: list[Statement] = field(default_factory=list)
     sequence: dict[int, int] = field(default_factory=dict)  # reading statement -> its place among all statements
+    fill_nests: list[tuple[int, ...]] = field(default_factory=list)  # the loops around each fill
+    reader_nests: list[tuple[int, ...]] = field(default_factory=list)
 
     @property
     def stored(self) -> bool:
@@ -75,18 +77,19 @@ def _collect(kernel: TileKernel, tile: Geometry, scope: Scope) -> tuple[dict[str
     uses: dict[str, Use] = {}
     groups: list[list[tuple[str, int]]] = []
 
-    def fill(s: Statement, buffer: Buffer, tiles: Index, by_reader: bool, once: bool) -> None:
+    def fill(s: Statement, buffer: Buffer, tiles: Index, by_reader: bool, once: bool, nest: tuple[int, ...]) -> None:
         use = uses.setdefault(buffer.name, Use(buffer, tiles, by_reader, once))
         if use.fills and (use.by_reader != by_reader or scope.spelled(use.tiles) != scope.spelled(tiles)):
             raise CompilerBug("placement.ttmetal.rings", f"the ring {buffer.name} is filled in two different ways")
         use.fills.append(s)
+        use.fill_nests.append(nest)
 
-    def walk_body(body: Iterable[Statement], once: bool) -> None:
+    def walk_body(body: Iterable[Statement], once: bool, nest: tuple[int, ...] = ()) -> None:
         group: list[tuple[str, int]] | None = None
         for s in body:
             if isinstance(s, Load):
                 w = window(s.region, tile, scope, s.span, writing=False)
-                fill(s, s.buffer, w.row_tiles * w.col_tiles, True, once)
+                fill(s, s.buffer, w.row_tiles * w.col_tiles, True, once, nest)
                 if group is None:
                     groups.append(group := [])
                 group.append((s.buffer.name, len(uses[s.buffer.name].fills) - 1))
@@ -94,41 +97,51 @@ def _collect(kernel: TileKernel, tile: Geometry, scope: Scope) -> tuple[dict[str
             if not isinstance(s, Let):
                 group = None
             if isinstance(s, FillTile):
-                fill(s, s.buffer, as_index(1), True, once)
+                fill(s, s.buffer, as_index(1), True, once, nest)
             elif isinstance(s, MapTiles):
                 for p in s.packs:
-                    fill(s, p.buffer, s.rows.count * s.cols.count, False, once)
+                    fill(s, p.buffer, s.rows.count * s.cols.count, False, once, nest)
             elif isinstance(s, ReduceTiles):
                 if isinstance(s.steps, For):
-                    walk_body(s.steps.body, once)
-                fill(s, s.target, s.outer.count, False, once)
+                    walk_body(s.steps.body, once, nest)
+                fill(s, s.target, s.outer.count, False, once, nest)
             elif isinstance(s, MatmulTiles):
-                walk_body(s.loads, once)
-                fill(s, s.target, s.rows.count * s.cols.count, False, once)
+                walk_body(s.loads, once, nest)
+                fill(s, s.target, s.rows.count * s.cols.count, False, once, nest)
             elif isinstance(s, For):
-                walk_body(s.body, once)
+                walk_body(s.body, once, (*nest, id(s)))
             elif isinstance(s, If):
-                walk_body(s.body, once)
-                walk_body(s.orelse, once)
+                walk_body(s.body, once, (*nest, id(s)))
+                walk_body(s.orelse, once, (*nest, id(s)))
 
     walk_body(kernel.once, True)
     walk_body(kernel.body, False)
-    for place, s in enumerate(walk(kernel.body)):
+    for place, (s, nest) in enumerate(_nested(kernel.body, ())):
         for b in reads(s):
             if b.name not in uses:
                 raise CompilerBug("placement.ttmetal.rings", f"nothing fills {b.name} before {type(s).__name__} reads it")
             uses[b.name].readers.append(s)
+            uses[b.name].reader_nests.append(nest)
             uses[b.name].sequence[id(s)] = place
     return uses, groups
 
 
+def _nested(body: Iterable[Statement], nest: tuple[int, ...]) -> Iterator[tuple[Statement, tuple[int, ...]]]:
+    """Every statement with the loops and branches around it; what a reduction or product loads stands beside it."""
+    for s in body:
+        yield s, nest
+        inner = (*nest, id(s)) if isinstance(s, (For, If)) else nest
+        for child in children(s):
+            yield from _nested(child, inner)
+
+
 def _streaming(uses: Mapping[str, Use], groups: Sequence[Sequence[tuple[str, int]]], scope: Scope) -> frozenset[str]:
-    """Rings whose pages go through one by one: each fill has one reader, which takes them in order.
+    """Rings whose pages go through one by one: each fill has one reader in the same loop, which takes them in order.
 
     The reader kernel loads a group of neighbouring Loads whole buffers first and then, in one loop, those that stream: they must go
     to one statement, the group's first, in equal numbers, or it would wait for room in one ring while compute waits for another.
     """
-    may = {n for n, u in uses.items() if not u.once and len(u.readers) == len(u.fills) and all(_in_order(s, u, scope) for s in u.readers)}
+    may = {n for n, u in uses.items() if not u.once and u.reader_nests == u.fill_nests and all(_in_order(s, u, scope) for s in u.readers)}
     for group in groups:
         inside = [(n, i) for n, i in group if n in may and not uses[n].stored]
         if not inside:
