@@ -159,7 +159,8 @@ def check_outputs(kernel: str, written: Sequence[tuple[str, Array]]) -> None:
     for i, (name, array) in enumerate(written):
         for other, second in written[i + 1:]:
             if np.may_share_memory(array, second) and np.shares_memory(array, second):
-                raise error("PT709", f"`{name}` and `{other}` are both written by {kernel}, and share memory", here(), help="pass two arrays")
+                raise error("PT709", f"`{name}` and `{other}` are both written by {kernel}, and share memory", here(),
+                            help="pass two arrays")
 
 
 def like(sample: Any, array: Array) -> Any:

@@ -14,7 +14,8 @@ from typing import Any
 from pypto_dsl.compiler.dtypes import I64
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Value
-from pypto_dsl.frontend import scalar
+from pypto_dsl.compiler.span import Span
+from pypto_dsl.frontend import fixes, scalar
 from pypto_dsl.frontend.loops import LoopRange, SingleTurn, StaticLoop, TracedLoop
 from pypto_dsl.frontend.names import UNBOUND, Undefined, Unusable, described, is_number, revived, same
 from pypto_dsl.frontend.rewrite import HOOKS as HOOKS_NAME
@@ -22,7 +23,7 @@ from pypto_dsl.frontend.rewrite import rewrite
 from pypto_dsl.frontend.scalar import SymbolicBool, SymbolicScalar, is_symbolic
 from pypto_dsl.frontend.spans import here, is_own
 from pypto_dsl.frontend.tensor import Tensor, truth_of
-from pypto_dsl.frontend.trace import Frame, current, merge, need
+from pypto_dsl.frontend.trace import Frame, current, differing_axes, need
 
 _PATHS = sysconfig.get_paths()
 STANDARD = (_PATHS["stdlib"] + os.sep, _PATHS["platstdlib"] + os.sep)
@@ -79,7 +80,7 @@ class Branch:
         then, otherwise = self.frames
         out: list[Any] = []
         merges: list[tuple[str, Value, Value]] = []
-        slots: list[tuple[int, str, object]] = []
+        slots: list[tuple[int, str, object, list[int]]] = []
         for name, x, y in zip(names, *self.after, strict=True):
             x, y = self._filled(x, y, then), self._filled(y, x, otherwise)
             if same(x, y):
@@ -90,13 +91,25 @@ class Branch:
                 out.append(Unusable(f"`{name}` is {described(x)} when the condition holds and {described(y)} otherwise",
                                     "give it one type in both branches"))
                 continue
-            slots.append((len(out), name, x if not isinstance(x, Undefined) else y))
+            axes = differing_axes(pair[0].type, pair[1].type) or []
+            slots.append((len(out), name, x if not isinstance(x, Undefined) else y, axes))
             out.append(None)
-            merges.append((name, *pair))
-        results = self.trace.finish_if(self.test, then, otherwise, merges, self.span)
-        for (slot, name, sample), value in zip(slots, results, strict=True):
-            out[slot] = revived(value, name, sample)
+            merges += self._merged(name, pair, axes)
+        results = iter(self.trace.finish_if(self.test, then, otherwise, merges, self.span))
+        for slot, name, sample, axes in slots:
+            value, extents = next(results), [next(results) for _ in axes]
+            out[slot] = revived(self.trace.narrowed(value, axes, extents, name) if axes else value, name, sample)
         return tuple(out)
+
+    def _merged(self, name: str, pair: tuple[Value, Value], axes: list[int]) -> list[tuple[str, Value, Value]]:
+        """What the `if` yields for a name: the value; where live extents differ, the widened value and the extents."""
+        if not axes:
+            return [(name, *pair)]
+        sides = []
+        for value, frame in zip(pair, self.frames, strict=True):
+            with self.trace.inside(frame):
+                sides.append([self.trace.widened(value), *self.trace.live_scalars(value, axes)])
+        return [(name if i == 0 else f"{name}_live{axes[i - 1]}", p, q) for i, (p, q) in enumerate(zip(*sides, strict=True))]
 
     def _filled(self, x: Any, other: Any, frame: Frame) -> Any:
         """A name that only the other arm binds to a tensor is undefined here: poison if read, harmless if not."""
@@ -111,7 +124,7 @@ class Branch:
             return None
         then, otherwise = self.frames
         p, q = self._value(x, y, then), self._value(y, x, otherwise)
-        if p is None or q is None or merge(p.type, q.type) is None:
+        if p is None or q is None or differing_axes(p.type, q.type) is None:
             return None
         return p, q
 
@@ -197,22 +210,22 @@ class Hooks:
     @staticmethod
     def and_(first: Any, *rest: Callable[[], Any]) -> Any:
         """`and`, evaluated from the left, symbolic once a symbolic value is met."""
-        out = _condition(first)
+        out = _condition(first, fixes.elementwise)
         for thunk in rest:
             if not is_symbolic(out) and not out:
                 return out
-            following = _condition(thunk())
+            following = _condition(thunk(), fixes.elementwise)
             out = following if not is_symbolic(out) else scalar.both(out, following)
         return out
 
     @staticmethod
     def or_(first: Any, *rest: Callable[[], Any]) -> Any:
         """`or`."""
-        out = _condition(first)
+        out = _condition(first, fixes.elementwise)
         for thunk in rest:
             if not is_symbolic(out) and out:
                 return out
-            following = _condition(thunk())
+            following = _condition(thunk(), fixes.elementwise)
             out = following if not is_symbolic(out) else scalar.either(out, following)
         return out
 
@@ -225,7 +238,7 @@ class Hooks:
     @staticmethod
     def choose(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
         """The ternary."""
-        branch = Branch(condition, (UNBOUND,))
+        branch = Branch(_condition(condition, fixes.where), (UNBOUND,))
         if not branch.symbolic:
             return a() if branch.condition else b()
         for side, arm in ((True, a), (False, b)):
@@ -269,8 +282,11 @@ class Hooks:
         return f(*args, **kwargs)
 
 
-def _condition(x: Any) -> Any:
-    return truth_of(x) if isinstance(x, Tensor) and not x.dim else x
+def _condition(x: Any, fix: Callable[[Span | None], str | None] = lambda _: None) -> Any:
+    """A scalar tensor as a truth value; a tensor of elements is refused (PT101), with ``fix`` for the place."""
+    if not isinstance(x, Tensor):
+        return x
+    return truth_of(x, fix)
 
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -283,8 +299,9 @@ def _extreme(symbolic: Callable[[Any, Any], Any], python: Callable[..., Any]) ->
         items = list(args[0]) if len(args) == 1 and not isinstance(args[0], Tensor) else list(args)
         if any(isinstance(x, Tensor) for x in items):
             word = f"{python.__name__}imum"
-            raise error("PT145", f"Python's {python.__name__} compares tensors as wholes", here(),
-                        help=f"use pypto.{word}(a, b), element by element")
+            span = here()
+            raise error("PT145", f"Python's {python.__name__} compares tensors as wholes", span,
+                        help=f"use pypto.{word}(a, b), element by element", fix=fixes.extreme(span, python.__name__))
         if kwargs or not any(is_symbolic(x) for x in items):
             return python(*args, **kwargs) if len(args) != 1 or kwargs else python(items)
         return functools.reduce(symbolic, items)

@@ -16,7 +16,7 @@ from pypto_dsl.frontend.names import UNBOUND, Unusable, described, is_number, re
 from pypto_dsl.frontend.scalar import BoolLike, IntLike, SymbolicBool, SymbolicScalar, index_of, is_symbolic
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.tensor import Tensor, handle_of
-from pypto_dsl.frontend.trace import Carry, Cell, LoopBounds, Trace, merge, need
+from pypto_dsl.frontend.trace import Carry, Cell, LoopBounds, Trace, differing_axes, merge, need
 
 NO_SOURCE = "define the kernel in a file or a notebook cell: names that a loop carries cannot be seen otherwise"
 
@@ -179,10 +179,12 @@ class TracedLoop:
         self.before: tuple[Any, ...] | None = None
         self.after: tuple[Any, ...] | None = None
         self.promoted: set[str] = set()
+        self.tails: dict[str, list[int]] = {}
         self.inlined = False
         self.wants_peeling = False
         self.again = False
         self.slots: dict[str, tuple[Value, Value, Cell | None]] = {}
+        self.extents: dict[str, list[tuple[Value, Value]]] = {}
         self.entered: tuple[Any, ...] = ()
         self.left: tuple[Any, ...] = ()
 
@@ -195,7 +197,7 @@ class TracedLoop:
             upper: IntLike = stop - (stop - start) % stride if len(self.loop.factors) > 1 else stop
             if isinstance(lower, int) and isinstance(upper, int) and lower >= upper:
                 continue
-            self.promoted = set()
+            self.promoted, self.tails = set(), {}
             peeled = False
             while True:
                 mark = trace.mark()
@@ -248,7 +250,7 @@ class TracedLoop:
         if self.inlined:
             return self.before
         out: list[Any] = []
-        self.slots = {}
+        self.slots, self.extents = {}, {}
         for name, x in zip(self.names, self.before, strict=True):
             if name in self.carried and isinstance(x, Tensor):
                 out.append(self._tensor_argument(name, x))
@@ -265,9 +267,19 @@ class TracedLoop:
         if initial.type.weak:
             with trace.inside(trace.frames[-2]):
                 initial = cast(initial, initial.type.dtype)
+        axes = self.tails.get(name, [])
+        if axes:
+            with trace.inside(trace.frames[-2]):
+                scalars = trace.live_scalars(initial, axes)
+                initial = trace.widened(initial)
         argument = Value(TensorType(initial.type.dtype, initial.type.shape, valid=initial.type.valid), name)
         cell = Cell(name)
-        trace.declare(cell, argument)
+        if axes:
+            arguments = [Value(TensorType(I64, ()), f"{name}_live{axis}") for axis in axes]
+            self.extents[name] = list(zip(arguments, scalars, strict=True))
+            trace.declare(cell, trace.narrowed(argument, axes, arguments, name))
+        else:
+            trace.declare(cell, argument)
         self.slots[name] = (argument, initial, cell)
         return handle_of(trace, cell)
 
@@ -291,8 +303,11 @@ class TracedLoop:
                 continue
             slot = self.slots.get(name)
             if slot is not None and slot[2] is not None:
-                if not isinstance(y, Tensor) or _differs(slot[0].type, y.type):
+                axes = differing_axes(slot[0].type, y.type) if isinstance(y, Tensor) else None
+                if axes is None:
                     self._peel(name, x, y)
+                elif axes and name not in self.tails:
+                    self.tails[name], self.again = axes, True
             elif slot is None and not same(x, y):
                 if is_number(x) and is_number(y) and not isinstance(x, (bool, SymbolicBool)):
                     self.promoted.add(name)
@@ -319,29 +334,34 @@ class TracedLoop:
         trace, frame = self.trace, self.frame
         assert self.before is not None
         out: list[Any] = []
-        slots: list[tuple[int, str, object]] = []
+        slots: list[tuple[int, str, object, list[int]]] = []
         waiting: list[tuple[Value, Any, Value]] = []
         for name, x, y in zip(self.names, self.before, self.left, strict=True):
-            slot = self.slots.get(name)
+            slot, axes = self.slots.get(name), []
             if slot is not None and slot[2] is not None:
                 last = trace.read(y.cell)
                 if last is slot[0]:
                     trace.forwards[slot[0]] = slot[1]
                     out.append(x)
                     continue
-                waiting.append((slot[0], slot[1], last))
+                axes = self.tails.get(name, [])
+                waiting.append((slot[0], slot[1], trace.widened(last) if axes else last))
+                waiting += [(a, i, e) for (a, i), e in zip(self.extents.get(name, ()), trace.live_scalars(last, axes), strict=True)]
             elif slot is not None:
                 waiting.append((slot[0], slot[1], self._last_number(y, slot[0])))
             elif isinstance(y, Tensor) and not (isinstance(x, Tensor) and y.cell is x.cell):
                 last = trace.read(y.cell)
-                waiting.append((Value(TensorType(last.type.dtype, last.type.shape, valid=last.type.valid), name), x, last))
+                axes = [i for i, (m, n) in enumerate(zip(last.type.live, last.type.shape, strict=True)) if m != n]
+                full = trace.widened(last)
+                waiting.append((Value(TensorType(full.type.dtype, full.type.shape), name), x, full))
+                waiting += [(Value(e.type, name), x, e) for e in trace.live_scalars(last, axes)]
             elif same(x, y):
                 out.append(x)
                 continue
             else:
                 out.append(self._without_value(name, y))
                 continue
-            slots.append((len(out), name, y))
+            slots.append((len(out), name, y, axes))
             out.append(None)
         trace.close(frame)
         carries = [Carry(a, i if isinstance(i, Value) else self._initial(i, last), last) for a, i, last in waiting]
@@ -349,9 +369,10 @@ class TracedLoop:
         if factor != 1:
             attributes["unroll"] = factor
         start, stop, step = (index_of(b) for b in bounds)
-        results = trace.finish_loop(frame, symbol, (start, stop, step), carries, attributes, self.span)
-        for (slot_, name, sample), value in zip(slots, results, strict=True):
-            out[slot_] = revived(value, name, sample)
+        results = iter(trace.finish_loop(frame, symbol, (start, stop, step), carries, attributes, self.span))
+        for slot_, name, sample, axes in slots:
+            value, extents = next(results), [next(results) for _ in axes]
+            out[slot_] = revived(trace.narrowed(value, axes, extents, name) if axes else value, name, sample)
         self.after = tuple(out)
 
     def _last_number(self, y: Any, argument: Value) -> Value:
@@ -366,7 +387,9 @@ class TracedLoop:
         """The value from before the loop where it fits, else poison: read only when the loop has no turn."""
         if isinstance(x, Tensor) and merge(x.type, last.type) is not None:
             return x.value
-        return self.trace.undefined(TensorType(last.type.dtype, last.type.shape, False, last.type.valid))
+        if not last.type.rank and last.type.dtype == I64:
+            return self.trace.number(SymbolicScalar(0), I64)
+        return self.trace.undefined(TensorType(last.type.dtype, last.type.shape))
 
     @staticmethod
     def _without_value(name: str, y: Any) -> Any:
@@ -378,10 +401,6 @@ class TracedLoop:
         """The names after the loop; its indices have no value any more."""
         ended = tuple(Unusable("a loop index is used after its pypto.loop") for _ in values[len(self.names):])
         return (values[:len(self.names)] if self.after is None else self.after) + ended
-
-
-def _differs(a: TensorType, b: TensorType) -> bool:
-    return a.dtype != b.dtype or a.shape != b.shape or a.live != b.live
 
 
 

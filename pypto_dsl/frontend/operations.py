@@ -4,6 +4,7 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, signature_text
 from pypto_dsl.compiler.ops.typing import atype
 from pypto_dsl.compiler.promotion import PromotionError, in_place, rule_set
-from pypto_dsl.frontend import eager, scalar
+from pypto_dsl.frontend import eager, fixes, scalar
 from pypto_dsl.frontend.arguments import is_array
 from pypto_dsl.frontend.options import check_tile
 from pypto_dsl.frontend.scalar import FLOAT_ARITHMETIC, IntLike, SymbolicBool, SymbolicScalar, index_of, is_integer, is_symbolic
@@ -85,10 +86,22 @@ def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], k
         named = {k: convert(by_name.get(k), x) for k, x in kwargs.items()}
         return definition(*given, **named)
 
-    made = trace.emit(run)
+    try:
+        made = trace.emit(run)
+    except PromotionError as refused:
+        raise _with_fix(refused) from None
     if trace.tiles.vector is not None:
-        check_tile(trace.tiles.vector, definition, made if isinstance(made, Value) else made[0])
+        check_tile(trace.tiles, definition, made if isinstance(made, Value) else made[0])
     return made
+
+
+def _with_fix(refused: PromotionError) -> PromotionError:
+    """The refusal with its first remedy applied to the user's text, where the operand that it casts is named there once."""
+    found = refused.diagnostic
+    name = fixes.cast_name(refused.fixes[0]) if refused.fixes else ""
+    if name and found.primary is not None:
+        refused.diagnostic = replace(found, fix=fixes.replaced(found.primary.span, name, refused.fixes[0]))
+    return refused
 
 
 _PUBLIC: dict[str, Callable[..., Any]] = {}

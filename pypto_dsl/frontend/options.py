@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import Label, error
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.ops.definition import OpDefinition
 from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.compiler.promotion import rule_set
+from pypto_dsl.frontend import fixes
 from pypto_dsl.frontend.scalar import SymbolicScalar, is_symbolic
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.trace import TileState, current
@@ -177,8 +178,9 @@ def _size(what: str, value: Any, position: int) -> int:
                     help=f"{what}(32, 64)")
     size = value.__index__()
     if size <= 0:
-        raise error("PT401", f"{what}: size {position} is {size}, and every size is at least 1", here(), help=f"{what}(32, 64)",
-                    size=size, position=position)
+        span = here()
+        raise error("PT401", f"{what}: size {position} is {size}, and every size is at least 1", span, help=f"{what}(32, 64)",
+                    fix=fixes.number(span, size, 1), size=size, position=position)
     return int(size)
 
 
@@ -192,7 +194,8 @@ def set_vec_tile_shapes(*sizes: Any) -> None:
     if not 1 <= len(given) <= MOST_TILE_SIZES:
         raise error("PT403", f"set_vec_tile_shapes takes 1 to {MOST_TILE_SIZES} sizes, and got {len(given)}", here(),
                     help="one size per axis of the results: pypto.set_vec_tile_shapes(32, 64)")
-    _written().vector = tuple(_size("set_vec_tile_shapes", s, i) for i, s in enumerate(given, 1))
+    state, sizes_ = _written(), tuple(_size("set_vec_tile_shapes", s, i) for i, s in enumerate(given, 1))
+    state.vector, state.vector_set_at = sizes_, here()
 
 
 def get_vec_tile_shapes() -> list[int]:
@@ -248,12 +251,16 @@ def set_operation_options(**options_: Any) -> None:
 UNTILED = frozenset({"layout", "generator", "scalar", "cast", "matmul"})
 
 
-def check_tile(tile: tuple[int, ...], definition: OpDefinition, result: Value) -> None:
-    """Refuse (PT402) an operation whose result has more axes than the tile in force has sizes."""
+def check_tile(state: TileState, definition: OpDefinition, result: Value) -> None:
+    """Refuse (PT402) an operation whose result has more axes than the tile in force has sizes; the caret stands where it was set."""
+    tile = state.vector or ()
     if definition.family in UNTILED or result.type.rank <= len(tile):
         return
+    place = result.op.span if result.op is not None else here()
+    others = (Label(place, f"{definition.name} gives {result.type}"),) if place is not None and state.vector_set_at is not None else ()
     enough = ", ".join(["1"] * (result.type.rank - len(tile)) + list(map(str, tile)))
     raise error("PT402", f"the vector tile {list(tile)} has {len(tile)} size{'s' * (len(tile) > 1)}, and the result of {definition.name} "
-                f"has {result.type.rank} axes: {shape_text(result.type.shape)}", here(),
-                help=f"set one size per axis before it: pypto.set_vec_tile_shapes({enough})",
+                f"has {result.type.rank} axes: {shape_text(result.type.shape)}", state.vector_set_at or place, others=others,
+                help=f"set one size per axis: pypto.set_vec_tile_shapes({enough})",
+                fix=f"pypto.set_vec_tile_shapes({enough})" if state.vector_set_at is not None else None,
                 tile=list(tile), rank=result.type.rank)

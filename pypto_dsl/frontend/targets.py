@@ -137,7 +137,7 @@ def files(name: str, graph: Graph) -> dict[str, str]:
     target = targets.load(name.removesuffix(EMULATED))
     program = _lower(graph, target)
     if target.family == "llvm":
-        kernels = [kernel for step in program.steps for kernel in step]
+        kernels = list(_module("pypto_dsl.runtime.cpu.executable").kernels_of(program.steps))
         level = _module("pypto_dsl.runtime.cpu.jit").machine().level
         return {f"{program.name}.ll": str(_module("pypto_dsl.codegen.llvm.kernel").emit(kernels, level))}
     return dict(_module(DEVICES[target.family][0]).emit(program, target).files)

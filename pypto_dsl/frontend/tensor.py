@@ -1,7 +1,7 @@
 """The tensor that a kernel's code holds while it is read: a handle on a variable, with slicing, writing and scalar reads."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from pypto_dsl.compiler.ops.definition import Call
 from pypto_dsl.compiler.ops.shapes import element_count, require_equal, shape_text
 from pypto_dsl.compiler.ops.typing import atype
 from pypto_dsl.compiler.promotion import PromotionError, assign, rule_set
+from pypto_dsl.compiler.span import Span
+from pypto_dsl.frontend import fixes
 from pypto_dsl.frontend.scalar import IntLike, SymbolicBool, SymbolicScalar, index_of, is_symbolic, maximum, scalar
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.trace import Cell, LocalWrite, NeedsValue, Trace, current, need, whole
@@ -213,9 +215,10 @@ class Tensor(metaclass=_TensorMeta):
 def _wrong_shape(target: Tensor, source: Value) -> Exception:
     made = source.op.span if source.op is not None else None
     others = (Label(made, f"{source.type} is made here"),) if made is not None else ()
+    fix = fixes.corner(target.name, target.type.shape, source.type.shape)
     return error("PT314", f"`{target.name}` has shape {shape_text(target.type.shape)}, and the value written has "
                  f"{shape_text(source.type.shape)}", here(), others=others, help="write a part with pypto.assemble(value, offsets, out) or "
-                 "out[a:b, ...] = value; pypto.expand_clone repeats axes of extent 1")
+                 "out[a:b, ...] = value; pypto.expand_clone repeats axes of extent 1", fix=fix)
 
 
 class Window:
@@ -341,10 +344,12 @@ def read_element(trace: Trace, tensor: Tensor, offsets: tuple[Index, ...]) -> An
     return SymbolicBool("value", made) if tensor.dtype is BOOL else wrap(made)
 
 
-def truth_of(tensor: Tensor) -> SymbolicBool:
-    """A scalar tensor as a condition. Raises PT101 for a tensor of several elements."""
+def truth_of(tensor: Tensor, fix: Callable[[Span | None], str | None] = lambda _: None) -> SymbolicBool:
+    """A scalar tensor as a condition. Raises PT101 for a tensor of several elements; ``fix`` gives what to write at the place."""
     if tensor.dim:
-        raise error("PT101", f"`{tensor!r}` has no single truth value", here(), help="use pypto.where(condition, a, b) element by element")
+        span = here()
+        raise error("PT101", f"`{tensor!r}` has no single truth value", span, fix=fix(span),
+                    help="use pypto.where(condition, a, b), and & and | between conditions, element by element")
     value = tensor.value
     return SymbolicBool("value", value if tensor.dtype is BOOL else tensor.owner.emit(lambda: ne(value, 0)))
 

@@ -20,7 +20,7 @@ from pypto_dsl.compiler.ops.core import bitwise_and, cast, extent, ge, gt, le, l
 from pypto_dsl.compiler.ops.core import eq as equal
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import OpDefinition, constant
-from pypto_dsl.compiler.ops.layout import load_scalar
+from pypto_dsl.compiler.ops.layout import insert, load_scalar, view
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.scalar import IntLike, SymbolicBool, SymbolicScalar, both, index_of, negate
 from pypto_dsl.frontend.spans import here, here_and_names
@@ -94,6 +94,7 @@ class TileState:
     """Tile shapes in force; what a kernel set last can be read after it (`get_vec_tile_shapes` outside)."""
 
     vector: tuple[int, ...] | None = None
+    vector_set_at: Span | None = None
     cube: tuple[Any, ...] | None = None
     convolution: tuple[Any, ...] | None = None
     matrix: tuple[Any, ...] | None = None
@@ -260,10 +261,11 @@ class Trace:
         assert isinstance(x, Value)
         return x
 
-    def symbol(self, value: Value, name: str, offsets: Sequence[Index] = (), minimum: int | None = None) -> SymbolicScalar:
+    def symbol(self, value: Value, name: str, offsets: Sequence[Index] = (), minimum: int | None = None,
+               maximum: Index | None = None) -> SymbolicScalar:
         """Read an integer element of ``value`` as a new Index variable."""
         symbol = self.unique(name or value.name or "element")
-        self.graph.symbols[symbol] = Symbol(symbol, "element", minimum=minimum)
+        self.graph.symbols[symbol] = Symbol(symbol, "element", minimum=minimum, maximum=maximum)
         load_scalar(value, tuple(offsets), symbol)
         return SymbolicScalar(var(symbol))
 
@@ -283,6 +285,27 @@ class Trace:
     def note_rebind(self, name: str, value: object, span: Span | None) -> None:
         """Remember `name = value` of a tensor parameter."""
         self.rebinds.append(Rebind(name, value, span))
+
+    # ---- tails where regions meet: the whole tensor and its live extents as scalars --------------------------------------------------
+
+    def widened(self, value: Value) -> Value:
+        """A tail as a fully live tensor whose other elements are poison."""
+        kind = value.type
+        if kind.valid is None:
+            return value
+        return self._value(insert(self.undefined(TensorType(kind.dtype, kind.shape)), value, whole(kind.rank)))
+
+    def live_scalars(self, value: Value, axes: Sequence[int]) -> list[Value]:
+        """The live extents of some axes as scalars of the graph."""
+        return [self.number(SymbolicScalar(value.type.live[axis]), I64) for axis in axes]
+
+    def narrowed(self, value: Value, axes: Sequence[int], scalars: Sequence[Value], name: str) -> Value:
+        """A widened tensor with the live extents that scalars hold."""
+        shape = value.type.shape
+        live = list(shape)
+        for axis, extent_ in zip(axes, scalars, strict=True):
+            live[axis] = self.symbol(extent_, f"{name}_live{axis}", minimum=0, maximum=shape[axis]).index
+        return self._value(view(value, shape, whole(len(shape)), tuple(live)))
 
     def undefined(self, like: TensorType) -> Value:
         """A value that nobody may read."""
@@ -401,6 +424,13 @@ def merge(a: TensorType, b: TensorType) -> TensorType | None:
     if a.dtype != b.dtype or a.shape != b.shape or a.live != b.live:
         return None
     return TensorType(a.dtype, a.shape, a.weak and b.weak, a.valid)
+
+
+def differing_axes(a: TensorType, b: TensorType) -> list[int] | None:
+    """The axes whose live extents differ between two types that are alike otherwise; None when they are not."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return None
+    return [i for i, (m, n) in enumerate(zip(a.live, b.live, strict=True)) if m != n]
 
 
 def as_shape(shape: Sequence[Any]) -> tuple[Index, ...]:

@@ -217,7 +217,8 @@ WRONG_SUBSCRIPTS = [("PT130", lambda x: x[0, 0, 0]), ("PT131", lambda x: x["a"])
                     ("PT311", lambda x: pypto.view(x, [4, 4], [9, 0])), ("PT310", lambda x: pypto.view(x, [4], [0])),
                     ("PT308", lambda x: pypto.reshape(x, [3, 3])), ("PT200", lambda x: pypto.exp("x")),
                     ("PT110", lambda x: pypto.exp()),
-                    ("PT110", lambda x: pypto.exp(x, base=2)), ("PT117", lambda x: pypto.cast(x, "f32")), ("PT126", lambda x: x + rand(4, 4))]
+                    ("PT110", lambda x: pypto.exp(x, base=2)), ("PT117", lambda x: pypto.cast(x, "f32")),
+                    ("PT126", lambda x: x + rand(4, 4))]
 
 
 @pytest.mark.parametrize(("code", "use"), WRONG_SUBSCRIPTS)

@@ -621,6 +621,30 @@ def nested_loops_and_helpers_that_write():
 
 
 @case()
+def tails_are_carried_and_merged():
+    @jit
+    def k(x: T([D, 8]), n: pypto.SymbolicScalar, out: T([4, 2])):
+        acc = pypto.view(x, [4, 2], [0, 0])
+        for i in pypto.loop(1, 4):
+            tile = pypto.view(x, [4, 2], [0, i * 2], valid_shape=[n, 2])
+            if i < 3:
+                acc = acc + tile
+            else:
+                acc = pypto.maximum(acc, 0.0)
+            last = tile * 2
+        out[:] = 0.0
+        pypto.assemble(acc, [0, 0], out)
+        out[0:1, :] = last[0:1, :]
+    for rows in (1, 3, 4):
+        x, out = rand(5, 8), np.full((4, 2), -1, F)
+        k(x, rows, out)
+        want = np.zeros((4, 2), F)
+        want[:rows] = x[:rows, 0:2] + x[:rows, 2:4] + x[:rows, 4:6]
+        want[0] = 2 * x[0, 6:8]
+        check(out, want)
+
+
+@case()
 def assignment_in_place_rebinds():
     @jit
     def k(x: T(), out: T()):
