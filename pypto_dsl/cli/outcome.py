@@ -4,6 +4,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -49,10 +50,16 @@ def _tell(ctx: click.Context, code: ExitCode, diagnostics: Sequence[Diagnostic],
         terminal.emit_json({"ok": False, "exit": int(code), "errors": [d.json() for d in diagnostics], **fields})
         return int(code)
     for diagnostic in diagnostics:
-        click.echo(terminal.paint(diagnostic.render()), err=True)
+        click.echo(terminal.paint(_nearby(diagnostic.render())), err=True)
         if catalogue.find(diagnostic.code) is not None:
             click.echo(f"   = more: ptc explain {diagnostic.code}", err=True)
     return int(code)
+
+
+def _nearby(text: str) -> str:
+    """Frames name files below the working folder by their relative path."""
+    here = f"{Path.cwd()}{os.sep}"
+    return "\n".join(line.replace(here, "", 1) if line.lstrip().startswith(("-->", ":::")) else line for line in text.split("\n"))
 
 
 def _is_ours(trace: TracebackType | None) -> bool:

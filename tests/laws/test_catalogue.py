@@ -46,7 +46,7 @@ def test_every_code_has_a_page(code):
     entry = catalogue.find(code)
     assert entry is not None, f"{code} is raised at {USED[code]} and has no entry in compiler/catalogue"
     assert len(entry.cause.split()) >= 8 and len(entry.fix.split()) >= 5, "say when it is raised and what to write instead"
-    assert not entry.title.endswith(".") and entry.title[0].islower() or entry.title[0].isupper()
+    assert (not entry.title.endswith(".") and entry.title[0].islower()) or entry.title[0].isupper()
 
 
 @pytest.mark.parametrize("code", catalogue.entries())

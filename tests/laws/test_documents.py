@@ -1,0 +1,120 @@
+"""README and docs say what is so: generated pages are current, commands print what is shown, excerpts are emitted, links lead somewhere."""
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tree import ROOT
+
+from pypto_dsl.cli import main
+from pypto_dsl.codegen.llvm.features import feature_levels
+from pypto_dsl.codegen.llvm.kernel import emit
+from pypto_dsl.compiler.pipeline import lower
+from pypto_dsl.frontend import targets
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXCERPTS = re.findall(r"<!-- (\S+) (\S+) -->\n```\w+\n(.*?)\n```", README, re.S)
+CONSOLE = re.findall(r"```console\n\$ ptc ([^\n]+)\n(.*?)\n```", README, re.S)
+LOST = """\
+import pypto_dsl as pypto
+
+
+@pypto.jit
+def lost(x: pypto.Tensor([4, 4], pypto.DT_FP32), out: pypto.Tensor([4, 4], pypto.DT_FP32)):
+    out = x * 2.0
+"""
+
+
+def documents():
+    spec = importlib.util.spec_from_file_location("documents", ROOT / "tools" / "documents.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.documents()
+
+
+@pytest.mark.parametrize("path, text", documents().items(), ids=lambda x: getattr(x, "name", ""))
+def test_generated_pages_are_current(path, text):
+    assert path.read_text(encoding="utf-8") == text, "run `python tools/documents.py`"
+
+
+@pytest.fixture
+def readme_kernel(tmp_path):
+    """The README's kernel as a file, and as a module."""
+    (code,) = re.findall(r"```python\n(.*?)\n```", README, re.S)
+    path = tmp_path / "decay.py"
+    path.write_text(code + "\n")
+    spec = importlib.util.spec_from_file_location("decay", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return path, module
+
+
+def test_the_readme_kernel_runs(readme_kernel):
+    path, _ = readme_kernel
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, env=environment, cwd=path.parent)
+    assert done.returncode == 0 and done.stdout.startswith("[["), done.stderr
+
+
+@pytest.mark.parametrize("target, file, excerpt", EXCERPTS, ids=[e[0] for e in EXCERPTS])
+def test_readme_excerpts_are_emitted(readme_kernel, target, file, excerpt):
+    _, module = readme_kernel
+    graph = module.decay.specialise(*module.inputs(np.random.default_rng(0))).graph
+    if target == "llvm-cpu":  # at the level that the README shows, whatever this machine has
+        program = lower(graph, target)
+        text = str(emit([kernel for step in program.steps for kernel in step], feature_levels()["avx512"]))
+    else:
+        text = targets.files(target, graph)[file]
+    for part in excerpt.split("\n  ...\n"):
+        assert part in text, part
+
+
+def test_there_is_an_excerpt_for_each_family():
+    assert [e[0] for e in EXCERPTS] == ["llvm-cpu", "ascend-a2", "tt-wormhole"]
+
+
+def masked(text: str) -> str:
+    """Numbers, units and what stands between aligned columns are not compared."""
+    return re.sub(r" +", " ", re.sub(r"-?\d[\d.e+-]*( (us|ms|s)\b)?", "N", text)).strip()
+
+
+@pytest.mark.parametrize("command, printed", CONSOLE, ids=[c[0] for c in CONSOLE])
+def test_readme_commands_print_what_is_shown(command, printed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "lost.py").write_text(LOST)
+    done = CliRunner().invoke(main, command.split(), prog_name="ptc")
+    assert masked(done.output) == masked(printed)
+
+
+def test_the_readme_has_the_two_commands():
+    assert "python -m pip install . && ptc run examples/softmax.py" in README
+    assert "python -m pip install -e '.[test]' && python -m pytest" in README
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_paths_and_commands_in_texts_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:pypto_dsl|tests|examples|docs|tools|benchmarks)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+    for command in re.findall(r"`ptc (\w+)", text):
+        assert command in main.list_commands(None), command
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_no_page_claims_a_device(page):
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"(?i)\b(runs|ran|tested|verified) on (an? )?(ascend|atlas|tenstorrent|wormhole|blackhole)", text)

@@ -1,0 +1,46 @@
+"""Every example runs: as a script, through `ptc run` on the CPU, the interpreter and in both emulators."""
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from tree import ROOT
+
+from pypto_dsl.cli import main
+from pypto_dsl.frontend.targets import runnable
+
+SCRIPTS = sorted((ROOT / "examples").rglob("*.py"))
+KERNELS = sorted((ROOT / "examples").glob("*.py"))
+# What says nothing about an emulator's own work: the two chips of a family run the same kernels.
+TARGETS = [t for t in runnable() if t != "tt-blackhole-emu"]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.relative_to(ROOT / "examples").as_posix())
+def test_as_a_script(path, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error::UserWarning", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_through_ptc(path, target):
+    done = CliRunner().invoke(main, ["run", str(path), "--target", target, "--no-time", "--json"], prog_name="ptc")
+    assert done.exit_code == 0, done.output
+    results = json.loads(done.stdout)["results"]
+    assert results and all(r["ok"] for r in results)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").rglob("*.ptir")), ids=lambda p: p.stem)
+def test_text_kernels_through_ptc(path):
+    shapes = [word for line in path.read_text().splitlines() if line.startswith("// shapes: ")
+              for shape in line.removeprefix("// shapes: ").split() for word in ("--shape", shape)]
+    done = CliRunner().invoke(main, ["run", str(path), "--no-time", "--json", *shapes], prog_name="ptc")
+    assert done.exit_code == 0, done.output
+
+
