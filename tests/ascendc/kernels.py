@@ -72,13 +72,13 @@ def graph(kernel: Kernel) -> Graph:
 
 
 @cache
-def placed(name: str) -> Program:
-    return lower(graph(KERNELS[name]), TARGET)
+def placed(name: str, target: str = TARGET) -> Program:
+    return lower(graph(KERNELS[name]), target)
 
 
 @cache
-def emitted(name: str) -> Emitted:
-    return emit(placed(name), load(TARGET))
+def emitted(name: str, target: str = TARGET) -> Emitted:
+    return emit(placed(name, target), load(target))
 
 
 # ---- inputs ----------------------------------------------------------------------------------------------------------------

@@ -25,3 +25,14 @@ def test_agrees_with_numpy(kernel: Kernel, extents: dict[str, int], cores: int) 
     arrays = arguments(kernel, extents)
     outputs, _ = execute(library(kernel), emitted(kernel.name).manifest, arrays, kernel.scalars or {}, cores)
     assert error(kernel, outputs["out"], arrays) <= kernel.allowed
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=label)
+def test_agrees_with_numpy_as_ascend_950(kernel: Kernel) -> None:
+    """The same programs on the other architecture, by table: its memories, its set of element types."""
+    files = emitted(kernel.name, "ascend-950")
+    built = build(files.manifest, files.files, optimize=0)
+    extents = kernel.shapes[-1]
+    arrays = arguments(kernel, extents)
+    outputs, _ = execute(built, files.manifest, arrays, kernel.scalars or {}, 3)
+    assert error(kernel, outputs["out"], arrays) <= kernel.allowed

@@ -160,7 +160,8 @@ def _launch(variants: list[Mapping[str, Any]]) -> str:
         arguments = [f"{identifier(p['tensor'])}Tensor.device" for p in kernel["params"]]
         arguments += [identifier(s["name"]) for s in kernel["scalars"]]
         blocks = f"cores_for({index(parse(kernel['items']))}, {cores})"
-        call = f"ACLRT_LAUNCH_KERNEL({kernel['entry']})({', '.join([blocks, 'stream', *arguments])});"
+        launched = f"ACLRT_LAUNCH_KERNEL({kernel['entry']})({', '.join([blocks, 'stream', *arguments])})"
+        call = f"check(static_cast<aclError>({launched}), \"the launch of {kernel['entry']}\");"
         condition = " && ".join(f"{index(parse(r), bracket=True)} >= 0" for r in kernel["requires"])
         parts.append((condition, f"        {call}\n"))
     if len(parts) == 1 and not parts[0][0]:

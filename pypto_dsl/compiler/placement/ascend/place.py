@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 from pypto_dsl.compiler.errors import CompilerBug, KernelError, error
 from pypto_dsl.compiler.index import Index, as_index, var
@@ -133,26 +132,29 @@ def _strips_that_fit(kernel: TileKernel, product: Accumulate, chip: Machine) -> 
 
 
 def largest_tile(kernel: TileKernel, chip: Machine) -> tuple[int, int] | None:
-    """The largest (rows, columns) of the kernel's tiles that fit, by halving either; None when even one element does not."""
+    """The most rows of the kernel's tiles that fit; columns are halved only when not even one row does. None when nothing fits."""
     buffers = {b.name: b for b in buffers_of((*kernel.once, *kernel.body))}
     tiles = [b for b in buffers.values() if b.layout == "tile"]
     rows = max((b.shape[0].constant or 1 for b in tiles), default=1)
     cols = max((b.shape[1].constant or 1 for b in tiles), default=1)
-    for r, c in sorted(_halvings(rows, cols), key=lambda tile: (-tile[0] * tile[1], -tile[1])):
-        table = {b.name: dataclasses.replace(b, shape=(_cut(b.shape[0], rows, r), _cut(b.shape[1], cols, c))) for b in buffers.values()}
+
+    def fits(height: int, width: int) -> bool:
+        shapes = {b.name: (_cut(b.shape[0], rows, height), _cut(b.shape[1], cols, width)) for b in buffers.values()}
+        table = {b.name: dataclasses.replace(b, shape=shapes[b.name]) for b in buffers.values()}
         smaller = dataclasses.replace(kernel, once=replace_buffers(kernel.once, table), body=replace_buffers(kernel.body, table))
         try:
-            if plan(_queued(smaller, chip), chip).fits:
-                return r, c
+            return plan(_queued(smaller, chip), chip).fits
         except KernelError:
-            continue
+            return False
+
+    for width in (cols >> i for i in range(cols.bit_length())):
+        low, high = 0, min(rows, chip.max_repeats)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if fits(middle, width) else (low, middle - 1)
+        if low:
+            return low, width
     return None
-
-
-def _halvings(rows: int, cols: int) -> Iterator[tuple[int, int]]:
-    heights = [rows >> i for i in range(rows.bit_length())]
-    widths = [cols >> i for i in range(cols.bit_length())]
-    return ((r, c) for r in heights for c in widths if (r, c) != (rows, cols))
 
 
 def _cut(extent: Index, whole: int, part: int) -> Index:
