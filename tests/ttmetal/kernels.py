@@ -169,10 +169,12 @@ def gelu(x: Any) -> Any:
 
 
 def logits(rng: np.random.Generator, size: tuple[int, ...]) -> Any:
-    """Rows whose last column decides the maximum, and rows far below zero, where a pad of 0 would win."""
+    """Rows that overflow, or vanish, unless their own maximum is subtracted: high and low rows, and a first or last column that towers."""
     x = rng.standard_normal(size) * 4
-    x[1::4, -1] += 60
-    x[3::4] -= 30
+    x[0::5] += 150
+    x[1::5, -1] += 200
+    x[2::5] -= 200
+    x[3::5, 0] += 200
     return x
 
 

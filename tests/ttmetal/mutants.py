@@ -14,11 +14,16 @@ import kernels
 from pypto_dsl.runtime.emulator.ttmetal.machine import Trap
 from pypto_dsl.runtime.toolchain import BuildFailed
 
-# What is mutated: one kernel per form of statement. Every other case differs from one of these in a name of the intrinsics table.
-CASES = ("add_bf16", "add_f32", "chain_bf16", "softmax_f32", "layernorm_bf16", "powscalar_f32", "ldexp_bf16", "ldexp_i32",
-         "silu_mul_bf16", "rowcol_f32", "addrow_bf16", "colsum_bf16", "colsquares_f32", "rowmax_bf16", "tril_f32",
-         "matmul_transposed", "ffn_bf16")
-SHAPES, CORES, SEEDS, SECONDS = ((7, 33), (65, 100), (40, 170)), (1, 7), (0, 1), 60
+SHORT, LONG = ((7, 33), (65, 100), (40, 170)), ((5, 2118), (40, 2049))
+# What is mutated: one kernel per form of statement; every other case differs from one of these in a name of the intrinsics table.
+# Label -> (case, which kernel of its program, shapes that run it).
+KERNELS: dict[str, tuple[str, str, tuple[tuple[int, int], ...]]] = {
+    **{c: (c, "_0", SHORT) for c in (
+        "add_bf16", "add_f32", "chain_bf16", "softmax_f32", "layernorm_bf16", "powscalar_f32", "ldexp_bf16", "ldexp_i32", "silu_mul_bf16",
+        "rowcol_f32", "addrow_bf16", "colsum_bf16", "colsquares_f32", "rowmax_bf16", "tril_f32", "matmul_transposed", "ffn_bf16")},
+    "softmax_f32 split": ("softmax_f32", "_0_split", LONG),
+}
+CORES, SEEDS, SECONDS = (1, 7), (0, 1), 60
 
 SWAPS = {
     "_rows": "_cols", "_cols": "_rows", "BroadcastType::ROW": "BroadcastType::COL", "BroadcastType::COL": "BroadcastType::ROW",
@@ -36,7 +41,7 @@ class Mutant:
     """One change: what kind, in which case's file, at which line, and the whole new text."""
 
     kind: str
-    case: str
+    label: str
     path: str
     line: int
     before: str
@@ -44,10 +49,11 @@ class Mutant:
     text: str
 
 
-def mutants(case: str) -> Iterator[Mutant]:
-    """Every mutant of the files of a case that its shapes run."""
+def mutants(label: str) -> Iterator[Mutant]:
+    """Every mutant of the three files of a kernel."""
+    case, suffix, _ = KERNELS[label]
     made = kernels.emitted(case)
-    for path in sorted(p for p in made.files if p.endswith(".cpp") and "_split" not in p):
+    for path in sorted(p for p in made.files if p.startswith(f"{case}{suffix}/") and p.endswith(".cpp")):
         lines = made.files[path].splitlines()
         rings = list(dict.fromkeys(re.findall(r"constexpr uint32_t (cb_\w+)", made.files[path])))
         numbers = dict.fromkeys(re.findall(r"(?:const uint32_t|for \(uint32_t|, uint32_t|\(uint32_t) (\w+)(?= =|,|\))", made.files[path]))
@@ -58,7 +64,7 @@ def mutants(case: str) -> Iterator[Mutant]:
             for kind, changed in _changes(code, rings, list(numbers)):
                 if changed != code:
                     text = "\n".join([*lines[:n], changed + (f"  //{comment}" if comment else ""), *lines[n + 1:]]) + "\n"
-                    yield Mutant(kind, case, path, n + 1, code.strip(), changed.strip(), text)
+                    yield Mutant(kind, label, path, n + 1, code.strip(), changed.strip(), text)
 
 
 def _changes(code: str, rings: list[str], numbers: list[str]) -> Iterator[tuple[str, str]]:
@@ -104,12 +110,13 @@ def _kind(code: str) -> str:
 def verdict(mutant: Mutant) -> tuple[str, str]:
     """(who noticed, detail): a trap, the compiler, a wrong result, or nobody ("survived")."""
     files = {mutant.path: mutant.text}
+    case, _, shapes = KERNELS[mutant.label]
     try:
-        for shape in SHAPES:
+        for shape in shapes:
             for cores in CORES:
                 for seed in SEEDS:
-                    got, reference = kernels.execute(mutant.case, shape, cores, seed, files)
-                    if not kernels.error(mutant.case, got, reference) <= 1:
+                    got, reference = kernels.execute(case, shape, cores, seed, files)
+                    if not kernels.error(case, got, reference) <= 1:
                         return "wrong result", ""
     except Trap as trap:
         return "trap", trap.code

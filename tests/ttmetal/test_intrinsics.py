@@ -24,7 +24,8 @@ def every_call(fp32_dest: bool) -> str:
     """One compute kernel that spells every row of the table."""
     table = INTRINSICS["0.81.1"]
     words: dict[str, Any] = {f"{kind}{i}": i if kind == "c" else i % 2 if kind == "s" else 0 for kind in "cts" for i in range(4)}
-    words["w0"], words["dst"] = "0x3f800000u", "Float32" if fp32_dest else "Float16_b"
+    words["w0"] = "0x3f800000u"
+    words["dst"], words["round"] = ("Float32", "") if fp32_dest else ("Float16_b", "<DstRoundingMode::NearestEven>")
     lines = [f"    {row.text.format(**words)};  // {name}" for name, row in table.items()]
     includes = [f'#include "api/compute/{h}"' for h in ("common.h", *sorted({row.header for row in table.values()} - {"common.h"}))]
     return "\n".join([*includes, "void kernel_main() {", *lines, "}", ""])

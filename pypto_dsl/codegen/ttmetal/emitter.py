@@ -262,7 +262,7 @@ class _Emitter:
         values |= {f"s{i}": index(x) for i, x in enumerate(s.slots)}
         words = [self.word(w) for w in s.words]
         values |= {f"w{i}": w for i, (w, _) in enumerate(words)}
-        values["dst"] = "Float32" if self.fp32_dest else "Float16_b"
+        values["dst"], values["round"] = ("Float32", "") if self.fp32_dest else ("Float16_b", "<DstRoundingMode::NearestEven>")
         note = ", ".join(filter(None, (comment(s.result), *(shown for _, shown in words))))
         self.out(f"{text.format(**values)};" + (f"  // {note}" if note else ""))
 

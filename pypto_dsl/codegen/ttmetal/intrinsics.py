@@ -1,7 +1,8 @@
 """How ttnn spells each call of placed Tile IR: one table per version, call -> (text, header under api/compute/).
 
 In a text `{c0}` is the circular buffer of the first tile, `{t0}` its page in the window, `{s0}` a DST slot, `{w0}` a 32-bit word,
-`{dst}` the DataFormat of DST. Names and signatures as in the headers of the ttnn 0.81.1 wheel; the real-header gate checks every row.
+`{dst}` the DataFormat of DST, `{round}` how a result is rounded into a 16-bit DST. Names and signatures as in the headers of the
+ttnn 0.81.1 wheel; the real-header gate checks every row.
 """
 from __future__ import annotations
 
@@ -41,9 +42,9 @@ def _version_0_81_1() -> dict[str, Spelling]:
         "sqrt": _unary("sqrt", "eltwise_unary/sqrt.h"), "reciprocal": _unary("recip", "eltwise_unary/recip.h"), "silu": _unary("silu", API),
         "sigmoid": _unary("sigmoid", API), "gelu": _unary("gelu", "eltwise_unary/gelu.h", "<false>"),  # the default is the fast form
         "neg": _unary("negative", "eltwise_unary/negative.h"), "abs": _unary("abs", API),
-        # add and sub cut to 16 bits unless told otherwise; mul, div and power round by themselves
-        "add": _binary("add_binary_tile", arguments="<DstRoundingMode::NearestEven>"),
-        "sub": _binary("sub_binary_tile", arguments="<DstRoundingMode::NearestEven>"),
+        # add and sub cut to a 16-bit DST unless told otherwise; mul, div and power round by themselves
+        "add": _binary("add_binary_tile", arguments="{round}"),
+        "sub": _binary("sub_binary_tile", arguments="{round}"),
         "mul": _binary("mul_binary_tile"), "div": _binary("div_binary_tile"), "pow": _binary("power_binary_tile"),
         "maximum": _binary("binary_max_tile", "binary_max_min.h"), "minimum": _binary("binary_min_tile", "binary_max_min.h"),
         **{n: _binary(f"{n}_binary_tile") for n in ("eq", "ne", "lt", "le", "gt", "ge")},

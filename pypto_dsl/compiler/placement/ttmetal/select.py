@@ -1,6 +1,7 @@
 """Blocks, reductions and products as tile statements: which engine, through which rings, with which pads and masks."""
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -55,6 +56,8 @@ class Selection:
     loaded: set[str] = field(default_factory=set)
     pads: dict[tuple[str, int], float] = field(default_factory=dict)  # (buffer, axis) -> the value its dead lanes must hold
     initial: dict[str, Init] = field(default_factory=dict)
+    maxima: dict[str, tuple[str, int]] = field(default_factory=dict)  # a maximum's target -> (buffer it is the maximum of, axis)
+    dead: dict[tuple[str, int], float] = field(default_factory=dict)  # (computed buffer, axis) -> what its dead lanes are known to hold
 
 
 def select(kernel: TileKernel, target: Target) -> TileKernel:
@@ -262,6 +265,10 @@ def _map(k: Selection, block: Block) -> tuple[list[Statement], dict[str, Buffer]
     for w in block.writes:
         value = low.slot(low.resolve(w.value))
         packs.append(Pack(value, w.buffer))
+        for axis in (0, 1):
+            known = dead_lanes(k, block.ops, w.value, axis)
+            if known is not None:
+                k.dead[w.buffer.name, axis] = known
         if isinstance(w.value, str) and w.buffer.dtype is _dtype_of(block.ops, w.value):
             exact[w.value] = w.buffer
     statement = MapTiles(rows, cols, tuple(low.ops), tuple(packs), block.span, block.text)
@@ -317,7 +324,10 @@ def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For
     extent = (block.rows, block.cols)[r.axis]
     total = _whole(k, extent, r.axis, steps)
     ragged = k.tile.ragged(total, r.axis)
-    padded = not ragged or (isinstance(resolved, ReadBuffer) and _demand(k, resolved.buffer, r.axis, identity))
+    if r.kind == "max" and isinstance(resolved, ReadBuffer) and resolved.how == "full":
+        k.maxima[r.target.name] = (resolved.buffer.name, r.axis)
+    padded = not ragged or dead_lanes(k, block.ops, value, r.axis) == identity
+    padded = padded or (isinstance(resolved, ReadBuffer) and _demand(k, resolved.buffer, r.axis, identity))
     span = r.span or block.span
     text = f"{r.source or r.target.name} = {r.kind} along {('columns', 'rows')[r.axis]}"
     kind: Literal["sum", "max"] = "sum" if r.kind == "sum" else "max"
@@ -342,6 +352,38 @@ def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For
     before = replace(block, writes=(), reduces=())
     mapped, _ = _map(k, replace(before, writes=(Write(value, kept),)))
     return [*mapped, *_reduction(k, replace(block, ops=()), replace(r, value=operand), operand, None)]
+
+
+def dead_lanes(k: Selection, ops: Sequence[BlockOp], value: Operand, axis: int) -> float | None:
+    """What the lanes of ``value`` beyond the last element along ``axis`` hold, when that is known; None otherwise.
+
+    Pads pass through casts; x - max(x) of a padding -inf stays -inf, whose exp is 0 (in a row whose maximum is infinite or NaN the
+    dead lanes are NaN, and so is that row's result).
+    """
+    if isinstance(value, ReadBuffer):
+        if value.how != "full":
+            return None
+        return k.pads.get((value.buffer.name, axis), k.dead.get((value.buffer.name, axis)))
+    made = next((o for o in ops if o.result == value), None)
+    if made is None:
+        return None
+    known = dead_lanes(k, ops, made.operands[0], axis)
+    if made.name == "cast":
+        return known
+    if made.name == "exp" and known == -math.inf:
+        return 0.0
+    if made.name == "sub" and known == -math.inf and isinstance(made.operands[1], ReadBuffer):
+        source = _source(ops, made.operands[0])
+        return known if source is not None and k.maxima.get(made.operands[1].buffer.name) == (source, axis) else None
+    return None
+
+
+def _source(ops: Sequence[BlockOp], value: Operand) -> str | None:
+    """The buffer that a value is, casts aside."""
+    if isinstance(value, ReadBuffer):
+        return value.buffer.name
+    made = next((o for o in ops if o.result == value), None)
+    return _source(ops, made.operands[0]) if made is not None and made.name == "cast" else None
 
 
 def _fpu_reduces(k: Selection, r: Reduce, value: ReadBuffer, padded: bool) -> bool:
