@@ -29,6 +29,7 @@ from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops.live import live_extents
 from pypto_dsl.compiler.promotion.atype import AType
 from pypto_dsl.compiler.promotion.families import OpTyping
+from pypto_dsl.compiler.promotion.scalars import misfit
 from pypto_dsl.compiler.span import Span
 
 Tensor = Value
@@ -248,6 +249,7 @@ def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes
     _check_dtypes(definition, call, typing_)
     shapes = definition.shape(call)
     present = [o for o in operands if o is not None]
+    _check_numbers(call, present, typing_)
     result_types = [TensorType(a.dtype, shape, a.weak, live_extents(definition.name, definition.family, present, attributes, shape, builder.graph))
                     for a, shape in zip(typing_.results, shapes, strict=True)]
     stored = {k: v for k, v in attributes.items() if v is not None}
@@ -271,6 +273,16 @@ def _check_dtypes(definition: OpDefinition, call: Call, typing_: Typing) -> None
         raise call.refuse("PT203", f"{call.name} takes {takes}, and got {dtype.name}",
                           help=f"cast it first: pypto.cast(x, pypto.{'DT_FP32' if storage or F32 in accepted else accepted[0].pypto})",
                           dtype=dtype.name, accepted=[d.name for d in accepted])
+
+
+def _check_numbers(call: Call, present: Sequence[Value], typing_: Typing) -> None:
+    """Refuse (PT204) a Python number that does not fit the dtype it lands on, at the user's line."""
+    for value, landing in zip(present, typing_.typing.landings, strict=False):
+        if value.op is None or value.op.opcode != "constant" or not value.type.weak:
+            continue
+        if why := misfit(typing.cast(Number, value.op.attributes["value"]), landing):
+            raise call.refuse("PT204", f"{call.name}: {why}",
+                              help=f"cast the tensor to a wider dtype first, or write a number that {landing} holds")
 
 
 def call_of(op_: Op, graph: Graph) -> Call:

@@ -88,7 +88,8 @@ def axis_of(call: Call, axis: object, rank: int, name: str = "dim") -> int:
     """An axis attribute as a number in [0, rank); PT302 when it is outside."""
     if not isinstance(axis, int) or isinstance(axis, bool) or not -rank <= axis < rank:
         allowed = f"[-{rank}, {rank - 1}]" if rank else "none: the tensor has no dimensions"
-        raise call.refuse("PT302", f"{call.name}: `{name}` is {axis!r}, and the tensor's axes are {allowed}")
+        raise call.refuse("PT302", f"{call.name}: `{name}` is {axis!r}, and the tensor's axes are {allowed}",
+                          help=f"{name}=-1 is the last axis" if rank else "reshape the scalar to a tensor with axes first")
     return axis % rank
 
 

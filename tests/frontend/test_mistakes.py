@@ -1,0 +1,121 @@
+"""Real mistakes: each program is refused with its code, a caret under the cause, and a fix that is applied to the text and then runs."""
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pypto_dsl as pypto
+from pypto_dsl.compiler.errors import Diagnostic
+
+HEAD = "import numpy as np\nimport pypto_dsl as pypto\n\n\n"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A program, the code it is refused with, the text under the caret, what the message says, and a repair where the record has no fix."""
+
+    name: str
+    kernel: str
+    code: str
+    caret: str
+    said: str
+    arguments: Callable[[], tuple[Any, ...]]
+    repair: tuple[str, str] | None = None
+    target: str = "interpreter"
+
+
+def f32(*shape: int) -> Any:
+    return np.ones(shape, np.float32)
+
+
+def integers() -> tuple[Any, ...]:
+    return np.ones((4, 4), np.int32), np.ones((4, 4), np.int16), np.zeros((4, 4), np.int32)
+
+
+TENSORS = "x: pypto.Tensor([4, 4]), y: pypto.Tensor([4, 4]), out: pypto.Tensor([4, 4])"
+SQUARE = lambda: (f32(4, 4), f32(4, 4), f32(4, 4))  # noqa: E731
+MISTAKES = [
+    Mistake("two integer dtypes", f"def k({TENSORS}):\n    out[:] = x + y\n", "PT202", "x + y", "two different integer dtypes", integers),
+    Mistake("a smaller value", f"def k({TENSORS}):\n    out[:] = x[0:2, :]\n", "PT314", "out[:]", "has shape [4, 4]", SQUARE),
+    Mistake("shapes that do not broadcast", "def k(x, row, out):\n    out[:] = x * row\n", "PT301", "x * row", "cannot broadcast",
+            lambda: (f32(4, 6), f32(4), f32(4, 6)), ("x * row", "x * pypto.unsqueeze(row, 1)")),
+    Mistake("a tile of lower rank", f"def k({TENSORS}):\n    pypto.set_vec_tile_shapes(32)\n    out[:] = x + y\n", "PT402",
+            "pypto.set_vec_tile_shapes(32)", "has 1 size, and the result of add has 2 axes", SQUARE),
+    Mistake("a tile size of zero", f"def k({TENSORS}):\n    pypto.set_vec_tile_shapes(4, 0)\n    out[:] = x + y\n", "PT401",
+            "pypto.set_vec_tile_shapes(4, 0)", "size 2 is 0", SQUARE),
+    Mistake("an axis that does not exist", f"def k({TENSORS}):\n    out[:] = pypto.softmax(x, 2)\n", "PT302", "pypto.softmax(x, 2)",
+            "`dim` is 2", SQUARE, ("(x, 2)", "(x, 1)")),
+    Mistake("a matrix product of a vector", f"def k({TENSORS}):\n    out[:] = pypto.matmul(x[0], y)\n", "PT303", "pypto.matmul(x[0], y)",
+            "takes matrices", SQUARE, ("pypto.matmul(x[0], y)", "pypto.expand_clone(pypto.matmul(x[0:1, :], y), [4, 4])")),
+    Mistake("an output that is rebound", f"def k({TENSORS}):\n    out = x + y\n", "PT104", "out", "binds a new local name", SQUARE),
+    Mistake("`and` on tensors", f"def k({TENSORS}):\n    both = x > 0 and y > 0\n    out[:] = pypto.where(both, x, y)\n", "PT101",
+            "x > 0 and y > 0", "no single truth value", SQUARE),
+    Mistake("a ternary on a tensor", f"def k({TENSORS}):\n    out[:] = x if x > y else y\n", "PT101", "x if x > y else y",
+            "no single truth value", SQUARE),
+    Mistake("a misspelt operation", f"def k({TENSORS}):\n    out[:] = pypto.sotfmax(x, -1)\n", "PT109", "pypto.sotfmax",
+            "no `sotfmax`", SQUARE),
+    Mistake("Python's max of tensors", f"def k({TENSORS}):\n    out[:] = max(x, y)\n", "PT145", "max(x, y)", "compares tensors", SQUARE),
+    Mistake("an exponent of ldexp that is a mask", f"def k({TENSORS}):\n    mask = x > 0\n    out[:] = pypto.ldexp(x, mask)\n", "PT203",
+            "pypto.ldexp(x, mask)", "ldexp", SQUARE),
+    Mistake("a loop that breaks", f"def k({TENSORS}):\n    for i in pypto.loop(4):\n        out[i:i + 1, :] = x[i:i + 1, :]\n"
+            "        if i == 2:\n            break\n", "PT141", "break", "inside a pypto.loop", SQUARE,
+            ("        if i == 2:\n            break\n", "")),
+    Mistake("an index beyond the end", f"def k({TENSORS}):\n    out[0:1, :] = pypto.view(x, [1, 4], [4, 0])\n", "PT311",
+            "pypto.view(x, [1, 4], [4, 0])", "extent is 4", SQUARE, ("[4, 0]", "[3, 0]")),
+    Mistake("a number beyond int8", "def k(x, out):\n    out[:] = x + 300\n", "PT204", "x + 300", "300",
+            lambda: (np.zeros(4, np.int8), np.zeros(4, np.int8)), ("300", "100")),
+    Mistake("a loop over a dimension with range", "def k(x: pypto.Tensor([pypto.DYNAMIC, 4]), out: pypto.Tensor([pypto.DYNAMIC, 4])):\n"
+            "    for i in range(x.shape[0]):\n        out[i:i + 1, :] = x[i:i + 1, :]\n", "PT102", "range(x.shape[0])",
+            "only known when the kernel runs", lambda: (f32(4, 4), f32(4, 4)), ("range(", "pypto.loop(")),
+]
+
+
+def load(path: Path, text: str) -> Any:
+    path.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module.k
+
+
+def placed(text: str, found: Diagnostic) -> tuple[int, int]:
+    """Where the caret's text begins and ends in a file's text."""
+    assert found.primary is not None
+    span = found.primary.span
+    lines = text.splitlines(keepends=True)
+    begin = sum(map(len, lines[:span.line - 1])) + span.column - 1
+    end = sum(map(len, lines[:span.end_line - 1])) + span.end_column - 1
+    return begin, end
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=[m.name.replace(" ", "-") for m in MISTAKES])
+def test_mistake(mistake: Mistake, tmp_path: Path) -> None:
+    decorator = f'@pypto.jit(target="{mistake.target}")\n'
+    text = HEAD + decorator + mistake.kernel
+    broken = load(tmp_path / "broken.py", text)
+    with pytest.raises(pypto.KernelError) as caught:
+        broken(*mistake.arguments())
+    found = caught.value.diagnostic
+    assert found.code == mistake.code
+    assert mistake.said in found.message
+    begin, end = placed(text, found)
+    assert text[begin:end] == mistake.caret
+    shown = found.render()
+    assert f"error[{mistake.code}]" in shown and "^" in shown and mistake.caret.splitlines()[0] in shown
+    assert found.help
+    if mistake.repair is None:
+        assert found.fix is not None
+        mended = text[:begin] + found.fix + text[end:]
+    else:
+        assert text.count(mistake.repair[0]) == 1
+        mended = text.replace(*mistake.repair)
+    load(tmp_path / "mended.py", mended)(*mistake.arguments())
