@@ -96,7 +96,7 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
             elif key in arguments.floats:
                 kind = _float_type(arguments.floats[key], arguments.tensors)
             elif key in arguments.integers:
-                graph.symbols[key] = Symbol(key, "scalar", key, minimum=None)
+                graph.symbols[key] = Symbol(key, "scalar", minimum=None)
                 bound[key] = SymbolicScalar(var(key))
                 continue
             else:

@@ -194,9 +194,12 @@ class Rewriter(ast.NodeTransformer):
 
     @staticmethod
     def locate(node: Node, at: ast.expr | ast.stmt) -> Node:
+        """Give new nodes the place of the user's; attributes stay on one line, else CPython moves a call's place to the attribute's end."""
         for n in ast.walk(node):
             if isinstance(n, (ast.expr, ast.stmt)) and not hasattr(n, "lineno"):
                 ast.copy_location(n, at)
+                if isinstance(n, ast.Attribute):
+                    n.end_lineno, n.end_col_offset = n.lineno, n.col_offset + 1
         return node
 
     @staticmethod
