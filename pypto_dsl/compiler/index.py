@@ -300,8 +300,14 @@ def _factor(atom: Atom, spelling: Spelling, alone: bool) -> str:
         return spelling.names(atom.name)
     form = {"//": spelling.floordiv, "%": spelling.modulo, "min": spelling.minimum, "max": spelling.maximum}[atom.op]
     call = atom.op in spelling.call_like
-    spelled = form.format(a=text(atom.a, spelling, not call), b=text(atom.b, spelling, not call))
+    loose = atom.op in ("min", "max")  # a comparison binds looser than sums and products, not than another choice
+    spelled = form.format(**{side: _operand(x, spelling, call, loose) for side, x in (("a", atom.a), ("b", atom.b))})
     return spelled if call or alone else f"({spelled})"
+
+
+def _operand(x: Index, spelling: Spelling, call: bool, loose: bool) -> str:
+    spelled = text(x, spelling, not call and not loose)
+    return f"({spelled})" if loose and not call and "?" in spelled else spelled
 
 
 _TOKEN = re.compile(r"\s*(//|[-+*%(),]|\w+(?:\.\w+)*)")

@@ -29,3 +29,55 @@ def test_parse_reads_what_text_wrote(x: Index, numbers: list[int]) -> None:
     values = dict(zip(NAMES, numbers, strict=True))
     assert again == x, text(x)
     assert again.evaluate(values) == x.evaluate(values)
+
+
+def test_c_spelling_means_the_same() -> None:
+    """The C text of nested extremes, divisions and remainders, evaluated as C does, is the Index's value."""
+    import random
+
+    from pypto_dsl.compiler.index import C, Index, as_index, floordiv, maximum, minimum, modulo, text, var
+
+    def value(spelled: str, names: dict[str, int]) -> int:
+        """C's conditional expression by recursive descent over Python's own operators."""
+        depth, question = 0, -1
+        for at, letter in enumerate(spelled):
+            depth += (letter == "(") - (letter == ")")
+            if letter == "?" and depth == 0 and question < 0:
+                question = at
+        if question < 0:
+            inner = spelled
+            while "(" in inner:  # innermost brackets first
+                close = inner.index(")")
+                opening = inner.rindex("(", 0, close)
+                inner = inner[:opening] + str(value(inner[opening + 1:close], names)) + inner[close + 1:]
+            return int(eval(inner.replace("/", "//"), {}, names))
+        level, colon = 0, -1
+        for at in range(question, len(spelled)):
+            level += (spelled[at] == "?" or spelled[at] == "(") - (spelled[at] == ":" or spelled[at] == ")")
+            if spelled[at] == ":" and level == 0:
+                colon = at
+                break
+        condition = value(spelled[:question], names) if "(" not in spelled[:question] else _compared(spelled[:question], names, value)
+        return value(spelled[question + 1:colon] if condition else spelled[colon + 1:], names)
+
+    def _compared(spelled: str, names: dict[str, int], evaluate) -> bool:  # type: ignore[no-untyped-def]
+        depth = 0
+        for at, letter in enumerate(spelled):
+            depth += (letter == "(") - (letter == ")")
+            if letter in "<>" and depth == 0:
+                left, right = evaluate(spelled[:at], names), evaluate(spelled[at + 1:], names)
+                return left < right if letter == "<" else left > right
+        raise AssertionError(spelled)
+
+    rng = random.Random(5)
+
+    def grow(depth: int) -> Index:
+        if depth == 0:
+            return rng.choice([var("m"), var("n"), as_index(rng.randrange(1, 9))])
+        a, b = grow(depth - 1), grow(depth - 1)
+        return rng.choice([a + b, a * 2 + b, minimum(a, b), maximum(a, b), floordiv(a + 3, as_index(rng.randrange(1, 5))), modulo(a + b, as_index(4))])
+
+    for _ in range(400):
+        expression = grow(3)
+        names = {"m": rng.randrange(0, 20), "n": rng.randrange(0, 20)}
+        assert value(text(expression, C), names) == expression.evaluate(names), text(expression, C)
