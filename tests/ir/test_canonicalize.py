@@ -85,6 +85,7 @@ def test_what_is_simplified(body: str, left: str) -> None:
 
 @pytest.mark.parametrize("body", [
     "%c = constant(value = 0.0): f32* %r = add(%x, %c) return %r",  # -0 + 0 is +0
+    "%c = constant(value = 0): i32* %r = add(%x, %c) return %r",
     "%c = constant(value = -0.0): f32* %r = sub(%x, %c) return %r",
     "%c = constant(value = 0.0): f32* %r = mul(%x, %c) return %r",  # NaN and infinity
     "%r = sub(%x, %x) return %r",

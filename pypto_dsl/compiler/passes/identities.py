@@ -45,11 +45,11 @@ def number(value: Value) -> bool | int | float | None:
 
 
 def is_number(value: Value, wanted: float) -> bool:
-    """Whether ``value`` is everywhere ``wanted``, sign of zero included."""
+    """Whether ``value`` is everywhere ``wanted``; a float zero is wanted with its sign, which an integer 0 lands on as +0."""
     held = number(value)
     if held is None or held != wanted:
         return False
-    return wanted != 0 or not value.type.dtype.is_float or math.copysign(1.0, held) == math.copysign(1.0, wanted)
+    return wanted != 0 or isinstance(wanted, int) or math.copysign(1.0, held) == math.copysign(1.0, wanted)
 
 
 def unchanged(op: Op, operand: Value) -> Value | None:

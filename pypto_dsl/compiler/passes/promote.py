@@ -32,8 +32,8 @@ def promote_op(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequenc
         # what was weak is strong behind an operand that has become so
         types = [TensorType(r.type.dtype, r.type.shape, r.type.weak and all(o.type.weak for o in operands), r.type.valid) for r in op.results]
         return builder.clone(op, operands, types).results
-    made = Op(op.opcode, operands, [r.type for r in op.results], op.attributes, (), op.span, op.tile)
-    typing = definition.types(call_of(made, builder.graph)).typing
+    # by the recorded operands: a weak value's stand-in is strong already, and must not decide anything now
+    typing = definition.types(call_of(op, builder.graph)).typing
     declared = op.results[0].type.dtype
     casts, landings = typing.operand_casts, typing.landings
     inside = typing.compute if typing.rounds_to is not None else declared
@@ -41,7 +41,8 @@ def promote_op(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequenc
     if declared.is_float and len(floats) > 1:  # mixed floats compute from their exact values and round once
         casts = tuple(typing.compute if d.is_float else d for d in casts)
         inside = typing.compute
-    converted = tuple(convert(o, d, landing, builder) for o, d, landing in zip(operands, casts, landings, strict=True))
+    converted = tuple(convert(new, old.type.weak, d, landing, builder)
+                      for old, new, d, landing in zip(op.operands, operands, casts, landings, strict=True))
     if inside == declared or len(op.results) > 1:
         types = [TensorType(r.type.dtype, r.type.shape, False, r.type.valid) for r in op.results]
         return builder.clone(op, converted, types).results
@@ -52,9 +53,9 @@ def promote_op(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequenc
     return (cast_to(narrow, declared, builder),)
 
 
-def convert(value: Value, dtype: DType, landing: DType, builder: Builder) -> Value:
-    """``value`` as ``dtype``; a weak one is rounded to ``landing`` first."""
-    if value.type.weak and value.type.rank == 0:
+def convert(value: Value, weak: bool, dtype: DType, landing: DType, builder: Builder) -> Value:
+    """``value`` as ``dtype``; a scalar that was recorded as weak is rounded to ``landing`` first."""
+    if weak and value.type.rank == 0:
         value = cast_to(value, landing, builder)
     return cast_to(value, dtype, builder)
 
