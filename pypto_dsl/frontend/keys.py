@@ -5,6 +5,7 @@ import dataclasses
 import dis
 import enum
 from collections.abc import Hashable, Iterable
+from functools import lru_cache
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -84,7 +85,8 @@ class Read:
         return freeze(value) == self.frozen
 
 
-def _globals_of(code: CodeType) -> list[str]:
+@lru_cache(maxsize=4096)
+def _globals_of(code: CodeType) -> tuple[str, ...]:
     found: dict[str, None] = {}
     stack = [code]
     while stack:
@@ -93,7 +95,7 @@ def _globals_of(code: CodeType) -> list[str]:
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME") and isinstance(instruction.argval, str):
                 found[instruction.argval] = None
         stack += [c for c in code.co_consts if isinstance(c, CodeType)]
-    return list(found)
+    return tuple(found)
 
 
 def reads_of(functions: Iterable[FunctionType]) -> list[Read]:
