@@ -118,3 +118,57 @@ def test_paths_and_commands_in_texts_exist(page):
 def test_no_page_claims_a_device(page):
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"(?i)\b(runs|ran|tested|verified) on (an? )?(ascend|atlas|tenstorrent|wormhole|blackhole)", text)
+
+
+# ---- architecture.md: what it tells to write works as it stands ---------------------------------------------------------------
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+RECIPES = dict(re.findall(r"<!-- run: (\w+) -->\n```\w+\n(.*?)\n```", ARCHITECTURE, re.S))
+# What is done with each recipe, in a process of its own.
+USES = {
+    "operation": """
+import numpy as np
+import pypto_dsl as pypto
+
+@pypto.jit
+def kernel(x: pypto.Tensor([4, 64], pypto.DT_FP32), out: pypto.Tensor([4, 64], pypto.DT_FP32)):
+    out[:] = pypto.soft_clip(x) + x.soft_clip()
+
+x = np.linspace(-8, 8, 256, dtype=np.float32).reshape(4, 64)
+for target in ("interpreter", "llvm-cpu"):
+    out = np.empty_like(x)
+    kernel.run(x, out, target=target)
+    assert np.abs(out - 2 * (x.astype(np.float64) / (1 + np.abs(x)))).max() < 1e-6
+for target in ("ascend-a2", "tt-wormhole"):
+    assert kernel.source(target, x, x)
+""",
+    "pass": """
+from pypto_dsl.cli.opt import results
+text = "kernel k(%x: f32[4]) { %a = neg(%x)  %b = neg(%a)  %c = exp(%b)  return %c }"
+printed = results(text, "k.ptir", ("drop_double_negation", "canonicalize"), "llvm-cpu", spans=False)
+assert "exp(%x)" in printed[1][1] and "neg" not in printed[2][1], printed
+""",
+    "target": """
+import tomllib
+from pypto_dsl.compiler.pipeline import lower
+from pypto_dsl.compiler.targets.target import from_data
+from pypto_dsl.compiler.text.reader import read_graph
+target = from_data(tomllib.loads(RECIPE))
+graph = read_graph("kernel k(%x: f32[40, 64], %y: f32[40, 64]) { %a = add(%x, %y)  %b = mul(%a, %a)  return %b }", "k.ptir")
+program = lower(graph, target)
+assert program.steps[0][0].grid.extents[0].constant == 40 * 64 // 256, program
+""",
+}
+
+
+@pytest.mark.parametrize("recipe", USES)
+def test_recipes_of_the_architecture_page_work(recipe):
+    text = RECIPES[recipe]
+    script = f"RECIPE = {text!r}\n" + ("" if recipe == "target" else text) + "\n" + USES[recipe]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_recipe_is_used():
+    assert set(RECIPES) == set(USES)
