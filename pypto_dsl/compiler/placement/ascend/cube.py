@@ -69,7 +69,7 @@ def _accumulate(s: Accumulate, machine: Machine, declared: list[Statement]) -> l
     declared.append(_queue(acc, "CO1", 1))
     body: list[Statement] = [Let(f"{s.var}Step", steps)]
     for load in s.loads:
-        body += _load(load, {a.l1.name: a, b.l1.name: b}, fractal, machine)
+        body += _load(load, {a.l1.name: a, b.l1.name: b}, (steps, var(f"{s.var}Step")), machine)
     for operand in (a, b):
         body += _to_operand_memory(operand, lanes, s)
     arguments = (mm, nn, var(f"{s.var}Step"), IsZero(var(s.var)))
@@ -115,14 +115,15 @@ def _queue(buffer: Buffer, position: str, slots: int) -> Queue:
     return Queue(dataclasses.replace(buffer, slots=slots), positions[position], buffer.elements * buffer.dtype.itemsize)
 
 
-def _load(load: Load, operands: dict[str, _Operand], fractal: int, machine: Machine) -> list[Statement]:
+def _load(load: Load, operands: dict[str, _Operand], step: tuple[Index, Index], machine: Machine) -> list[Statement]:
+    """The copy into L1; the extent of a step (first of ``step``) goes by its name (second)."""
     operand = operands[load.buffer.name]
     offset, pitch = address(load.region.param, load.region, load.span)
     if pitch.constant is not None and pitch.constant > machine.max_cube_pitch:
         raise error("PT413", f"rows of `{load.region.param.name}` are {pitch} elements apart; the target's matrix copy takes at most "
                     f"{machine.max_cube_pitch}", load.span, help="split the matrix along its rows")
-    rows, cols = load.region.extent[-2:]
-    copy = CopyFractals(operand.l1, load.region.param, offset, rows, cols, pitch, round_up(rows, fractal), load.span)
+    rows, cols = (step[1] if extent == step[0] else extent for extent in load.region.extent[-2:])
+    copy = CopyFractals(operand.l1, load.region.param, offset, rows, cols, pitch, round_up(rows, machine.fractal), load.span)
     return [QueueAction("alloc", operand.l1), copy, QueueAction("enque", operand.l1)]
 
 
