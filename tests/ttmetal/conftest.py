@@ -1,5 +1,6 @@
-"""Makes the helper modules of this folder importable by name, whatever the import mode."""
+"""Makes the modules of this folder, and the graphs of the passes' tests, importable by name, whatever the import mode."""
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "passes")]

@@ -245,6 +245,8 @@ CASES: dict[str, Case] = {
     "rowmax_bf16": Case(lambda x: R["amax"](x, -1, True), (XB,), lambda a: a["x"].max(1, keepdims=True), inputs={"x": below_zero}),
     "rowmax_f32": Case(lambda x: R["amax"](x, -1, True), (X,), lambda a: a["x"].max(1, keepdims=True), inputs={"x": below_zero}),
     "rowsum_bf16": Case(lambda x: R["sum"](x, -1, True), (XB,), lambda a: a["x"].sum(1, keepdims=True), (0.51, 2e-5)),
+    "rowsquares_bf16": Case(lambda x: R["sum"](R["mul"](R["cast"](x, F32), R["cast"](x, F32)), -1, True), (XB,),
+                            lambda a: (a["x"] ** 2).sum(1, keepdims=True), (8, 2e-5)),
     "tril_f32": Case(lambda x: R["tril"](x, -1), (X,), lambda a: np.tril(a["x"], -1)),
     "tril_bf16": Case(lambda x: R["tril"](x, 3), (XB,), lambda a: np.tril(a["x"], 3)),
     "matmul_bf16": Case(R["matmul"], (("a", BF16, ("M", "K")), ("b", BF16, ("K", "N"))), lambda a: a["a"] @ a["b"], (0.6, 1e-3),

@@ -13,7 +13,6 @@ from pypto_dsl.compiler.tile_ir.nodes import BlockOp, Buffer, Constant, IndexVal
 from pypto_dsl.compiler.tile_ir.ttmetal import TileOp, TileRef, Word
 
 NARROW = frozenset({"bf16", "bool", "bfp8_b", "bfp4_b"})  # what a 16-bit DST holds exactly
-FPU_OPERATIONS = ("add", "sub", "mul")
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 # Integer arithmetic that index values go through in f32, exactly below the target's `limits.index`.
 INDEX_ARITHMETIC = frozenset({"add", "sub", "mul", "maximum", "minimum", *COMPARISONS})
@@ -67,6 +66,7 @@ class Lowering:
     values: dict[str, Operand] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
     packed_only: frozenset[str] = frozenset()
+    held: bool = False  # one acquire spans many tiles: the FPU's product would add to that of the tile before
 
     # ---- operands
 
@@ -150,7 +150,7 @@ class Lowering:
     def _fpu(self, op: BlockOp, operands: tuple[Operand, ...]) -> str | None:
         """The operation on two rings, where SrcA and SrcB hold both exactly."""
         row = self._row(op)
-        if not row.get("fpu") or len(operands) != 2:
+        if not row.get("fpu") or len(operands) != 2 or (self.held and op.name == "mul"):
             return None
         first, second = operands
         if not isinstance(first, ReadBuffer) or not isinstance(second, ReadBuffer):

@@ -206,11 +206,11 @@ def spelled(k: Selection, x: Index) -> Index:
     return x
 
 
-def _lowering(k: Selection, row: Index, col: Index, across: Index, packed_only: frozenset[str]) -> Lowering:
+def _lowering(k: Selection, row: Index, col: Index, across: Index, packed_only: frozenset[str], held: bool = False) -> Lowering:
     def lane_tile(axis: int) -> Buffer:
         return helper(k, "lane", axis, F32)
 
-    return Lowering(k.target, k.tile, k.unique, lane_tile, k.fp32_dest, row, col, across, packed_only=packed_only)
+    return Lowering(k.target, k.tile, k.unique, lane_tile, k.fp32_dest, row, col, across, packed_only=packed_only, held=held)
 
 
 def helper(k: Selection, pattern: str, axis: int, dtype: DType, valid: Index | None = None) -> Buffer:
@@ -317,7 +317,7 @@ def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For
         raise error("PT523", f"a reduction in steps over {outer.count} tiles at once is not supported on target {k.target.name}",
                     r.span or block.span, help=f"use tiles of {k.tile.rows} x {k.tile.cols} across the reduced axis", target=k.target.name)
     identity = float(k.target.table("reduce")["identity"][r.kind])
-    low = _lowering(k, row, col, cols.count, frozenset())
+    low = _lowering(k, row, col, cols.count, frozenset(), held=True)
     for op in _cone(block.ops, [value]):
         low.lower(op)
     resolved = low.resolve(value)
