@@ -126,7 +126,8 @@ def test_products_on_every_dtype(dtype: str) -> None:
     g = Graph("product")
     for name, axis, parameter in (("M", 0, "a"), ("K", 1, "a"), ("N", 1, "b")):
         g.symbols[name] = Symbol(name, "dim", parameter, axis)
-    g.parameters += [Value(tensor_type(BY_NAME[dtype], [var("M"), var("K")]), "a"), Value(tensor_type(BY_NAME[dtype], [var("K"), var("N")]), "b")]
+    shapes = [("a", ("M", "K")), ("b", ("K", "N"))]
+    g.parameters += [Value(tensor_type(BY_NAME[dtype], [var(e) for e in shape]), name) for name, shape in shapes]
     with building(Builder(g)):
         value = REGISTRY["matmul"](*g.parameters)
     g.parameters.append(Value(value.type, "out"))
@@ -135,5 +136,6 @@ def test_products_on_every_dtype(dtype: str) -> None:
     a, b = (rng.integers(-4, 5, s).astype(BY_NAME[dtype].numpy) for s in ((13, 530), (530, 71)))
     out = np.zeros((13, 71), value.type.dtype.numpy)
     Executable(lower(g)).run({"a": a, "b": b, "out": out}, {"M": 13, "K": 530, "N": 71})
-    exact = a.astype(np.float64) @ b.astype(np.float64) if BY_NAME[dtype].is_float else a.astype(np.int64) @ b.astype(np.int64)
-    assert (out == exact.astype(np.float32 if BY_NAME[dtype].bits == 16 and BY_NAME[dtype].is_float else exact.dtype).astype(out.dtype)).all()
+    wide = np.float64 if BY_NAME[dtype].is_float else np.int64
+    exact = a.astype(wide) @ b.astype(wide)
+    assert (out == (exact.astype(np.float32) if BY_NAME[dtype].is_float and BY_NAME[dtype].bits == 16 else exact).astype(out.dtype)).all()

@@ -50,10 +50,15 @@ def signature(kernel: t.TileKernel) -> Signature:
 
 def emit(kernels: Sequence[t.TileKernel], level: FeatureLevel) -> str:
     """The module of several kernels as LLVM IR text; the same kernels give the same bytes."""
+    return emit_module(kernels, level).text()
+
+
+def emit_module(kernels: Sequence[t.TileKernel], level: FeatureLevel) -> Module:
+    """The module of several kernels, to which more can be added."""
     module = Module(level)
     for kernel in kernels:
         module.define(kernel.name, lambda m, k=kernel: _Kernel(m, k).write())  # type: ignore[misc]
-    return module.text()
+    return module
 
 
 class _Kernel:

@@ -48,6 +48,8 @@ def tree(b: Builder, kind: ReduceKind, dtype: DType, partials: list[Value]) -> V
         half = len(partials) // 2
         partials = [combine(b, kind, dtype, x, y) for x, y in zip(partials[:half], partials[half:], strict=True)]
     value = partials[0]
+    if kind in ("max", "min") and dtype.is_float:
+        return _extreme_lane(b, kind == "max", value)
     lanes = value.type.lanes
     while lanes > 1:
         lanes //= 2
@@ -57,6 +59,20 @@ def tree(b: Builder, kind: ReduceKind, dtype: DType, partials: list[Value]) -> V
         low, high = (b.emit(type, f"shufflevector {value.typed}, {value.type} poison, <{lanes} x i32> <{o}>") for o in (order, upper))
         value = combine(b, kind, dtype, low, high)
     return b.extract(value, 0)
+
+
+def _extreme_lane(b: Builder, largest: bool, value: Value) -> Value:
+    """The extreme lane by integers that order as the floats do, -0 below +0 and NaN beyond everything: short chains, and no order."""
+    bits = b.bits(value)
+    width = 8 * value.type.bytes
+    top = (1 << (width - 1)) - 1
+
+    def turn(x: Value) -> Value:
+        return x ^ ((x >> (width - 1)) & top)
+
+    key = b.select(b.compare("uno", value, value), b.constant(bits.type, top if largest else -top - 1), turn(bits))
+    name = f"llvm.vector.reduce.s{'max' if largest else 'min'}.{key.type.mangled}"
+    return b.from_bits(turn(b.call(Type(key.type.element), name, key)), value.type.element)
 
 
 def reduced_dtype(kind: ReduceKind, dtype: DType) -> DType:

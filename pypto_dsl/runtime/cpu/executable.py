@@ -6,21 +6,23 @@ import ctypes
 import math
 import struct
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pypto_dsl.codegen.llvm import kernel as emitter
+from pypto_dsl.codegen.llvm import launcher
 from pypto_dsl.codegen.llvm.kernel import Signature
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.tile_ir import nodes as t
-from pypto_dsl.runtime.cpu import jit
+from pypto_dsl.runtime.cpu import fastcall, jit
 from pypto_dsl.runtime.cpu.arguments import Array, bind
 from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory
+from pypto_dsl.runtime.cpu.fastcall import FastCall
 from pypto_dsl.runtime.cpu.pool import MAX_CHUNKS, Pool, shared_pool
 from pypto_dsl.runtime.tile_interpreter import host_call, scalar_value, window
 
@@ -81,13 +83,24 @@ class Executable:
         self.program = program
         self.machine = jit.machine(level)
         kernels = list(kernels_of(program.steps))
-        self.text = emitter.emit(kernels, self.machine.level)
+        module = emitter.emit_module(kernels, self.machine.level)
+        plan = launcher.launcher(program) if fastcall.supported() else None
+        if plan is not None:
+            launcher.define(module, program, plan)
+        self.text = module.text()
         parts = (self.text, self.machine.fingerprint)
         code = (cache or ObjectCache(default_directory())).get(parts, lambda: jit.compile_object(self.text, self.machine))
-        self._library = jit.Library(code, [k.name for k in kernels])
-        self._loaded = {k.name: Loaded(emitter.signature(k), self._library.address(k.name), _has_product(k.body)) for k in kernels}
-        self._pool = pool
+        self._library = jit.Library(code, [*(k.name for k in kernels), *(("launch", "launch_table") if plan is not None else ())])
+        self._loaded = {k.name: Loaded(emitter.signature(k), self._library.address(k.name), launcher.has_product(k.body)) for k in kernels}
+        self._pool = pool or shared_pool()
         self._launch = {**targets.load("llvm-cpu").table("launch"), **(launch or {})}
+        self._fast = None if plan is None else FastCall(self._library, plan, self._pool, self._launch)
+
+    @property
+    def launch(self) -> Callable[..., bool] | None:
+        """The program's launcher: called with the tensors of ``program.arguments`` in order and then the run-time numbers, it gives
+        True when it ran the program and False when `run` must be called instead. None where there is none."""
+        return None if self._fast is None else self._fast.function
 
     def run(self, arrays: Mapping[str, Array], scalars: Mapping[str, Number] | None = None) -> None:
         """Run the program on arrays by name. See `bind` for the errors; nothing is written when one is raised.
@@ -145,7 +158,7 @@ class Executable:
         for name, dtype in signature.scalars:
             slots += pack_scalar(call.scalars[name], dtype)
         arguments = (ctypes.c_char * max(8, len(slots))).from_buffer(slots or bytearray(8))
-        pool = self._pool or shared_pool()
+        pool = self._pool
         chunk = self._chunk(kernel, items, elements, pool.threads)
         if chunk < items:
             pool.start()
@@ -173,10 +186,6 @@ def kernels_of(steps: Sequence[t.Step]) -> Iterator[t.TileKernel]:
         elif isinstance(step, t.BranchStep):
             yield from kernels_of(step.steps)
             yield from kernels_of(step.orelse)
-
-
-def _has_product(body: Sequence[t.Statement]) -> bool:
-    return any(isinstance(s, t.Accumulate) or (isinstance(s, t.For) and _has_product(s.body)) for s in body)
 
 
 def pack_scalar(number: Number, dtype: DType) -> bytes:

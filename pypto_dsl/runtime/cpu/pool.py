@@ -32,6 +32,7 @@ _SET_FLOATS = {
 _PAUSE = {"x86_64": ("call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()\n")}
 
 _SERIAL = """
+@pool_workers = global i32 0, align 64
 define void @pool_run(ptr %kernel, ptr %arguments, i64 %items, i64 %chunk, ptr %scratch, i64 %stride) {{
 entry:
 {set}  call void %kernel(ptr %arguments, i64 0, i64 %items, ptr %scratch)
@@ -40,10 +41,11 @@ entry:
 {declare}"""
 
 # Fields of %pool: 0 ticket, 2 done, 4 kernel, 5 arguments, 6 items, 7 chunk, 8 scratch, 9 stride, 11 generation, 12 sleepers,
-# 13 busy, 14 stop, 15 workers; the rest keeps what is written often on cache lines of its own.
+# 13 busy, 14 stop; the rest keeps what is written often on cache lines of its own.
 _THREADED = """
-%pool = type {{ i64, [56 x i8], i64, [56 x i8], ptr, ptr, i64, i64, ptr, i64, [16 x i8], i32, i32, i32, i32, i32, [44 x i8] }}
+%pool = type {{ i64, [56 x i8], i64, [56 x i8], ptr, ptr, i64, i64, ptr, i64, [16 x i8], i32, i32, i32, i32, [48 x i8] }}
 @pool = global %pool zeroinitializer, align 64
+@pool_workers = global i32 0, align 64
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
 declare i32 @sched_yield()
@@ -129,7 +131,6 @@ exit:
 }}
 define i32 @pool_start(ptr %handles, i64 %count) {{
 entry:
-  %workers.p = getelementptr %pool, ptr @pool, i32 0, i32 15
   br label %next
 next:
   %i = phi i64 [ 0, %entry ], [ %i2, %made ]
@@ -144,20 +145,19 @@ make:
   br i1 %failed, label %ready, label %made
 made:
   %n = trunc i64 %i2 to i32
-  store i32 %n, ptr %workers.p
+  store i32 %n, ptr @pool_workers
   br label %next
 ready:
-  %total = load i32, ptr %workers.p
+  %total = load i32, ptr @pool_workers
   ret i32 %total
 }}
 define void @pool_stop(ptr %handles) {{
 entry:
-  %workers.p = getelementptr %pool, ptr @pool, i32 0, i32 15
   %generation.p = getelementptr %pool, ptr @pool, i32 0, i32 11
   %stop.p = getelementptr %pool, ptr @pool, i32 0, i32 14
-  %workers = load i32, ptr %workers.p
+  %workers = load i32, ptr @pool_workers
   %count = zext i32 %workers to i64
-  store i32 0, ptr %workers.p
+  store i32 0, ptr @pool_workers
   store atomic i32 1, ptr %stop.p seq_cst, align 4
   %g = atomicrmw add ptr %generation.p, i32 1 seq_cst, align 4
   %r = call i64 (i64, ...) @syscall(i64 {futex}, ptr %generation.p, i64 129, i64 1073741824, ptr null, ptr null, i64 0)
@@ -177,14 +177,14 @@ gone:
   ret void
 }}
 define void @pool_forget() {{
+  store i32 0, ptr @pool_workers
   store %pool zeroinitializer, ptr @pool, align 64
   ret void
 }}
 define void @pool_run(ptr %kernel, ptr %arguments, i64 %items, i64 %chunk, ptr %scratch, i64 %stride) {{
 entry:
-{set}  %workers.p = getelementptr %pool, ptr @pool, i32 0, i32 15
-  %busy.p = getelementptr %pool, ptr @pool, i32 0, i32 13
-  %workers = load i32, ptr %workers.p
+{set}  %busy.p = getelementptr %pool, ptr @pool, i32 0, i32 13
+  %workers = load i32, ptr @pool_workers
   %alone = icmp eq i32 %workers, 0
   %one = icmp uge i64 %chunk, %items
   %serial = or i1 %alone, %one
@@ -267,6 +267,11 @@ def usable_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@cache
+def _object(architecture: str, threaded: bool) -> bytes:
+    return jit.compile_object(pool_text(architecture, threaded), jit.machine())
+
+
 class Pool:
     """``threads`` threads, the caller's included; workers start with the first job that can use them."""
 
@@ -275,9 +280,10 @@ class Pool:
         self.threads = max(1, usable_processors() if threads is None else threads)
         architecture = jit.machine().level.architecture
         self.threaded = sys.platform == "linux" and architecture in _FUTEX and self.threads > 1
-        exports = ["pool_run", "pool_start", "pool_stop", "pool_forget"] if self.threaded else ["pool_run"]
-        self._library = jit.Library(jit.compile_object(pool_text(architecture, self.threaded), jit.machine()), exports)
+        exports = ["pool_start", "pool_stop", "pool_forget"] if self.threaded else []
+        self._library = jit.Library(_object(architecture, self.threaded), [*exports, "pool_run", "pool_workers"])
         self.run_address = self._library.address("pool_run")
+        self.workers_address = self._library.address("pool_workers")
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p,
                                     ctypes.c_int64)(self.run_address)
         self._handles = (ctypes.c_uint64 * self.threads)()
