@@ -236,25 +236,25 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
 
 # ---- reductions down the rows -----------------------------------------------------------------------------------------------
 
-# Vectors of columns walked down together: whole cache lines in a row, and accumulators that fit the registers.
-_TOGETHER = {512: 16, 256: 8, 128: 8}
+_ROWS_TOGETHER = 4  # rows added per visit of an accumulator, in order: as many streams, and a quarter of its traffic
 
 
 def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:
-    """Add the Block's rows to the column states, in blocks of 256 rows."""
-    width = b.level.float_lanes
+    """Add the Block's rows to the column states, in blocks of 256 rows; memory is read along the rows."""
     ordered = [state for reduce, state in targets if reduce.kind in sums.ORDERED]
+    together = 1 if lanes.heavy() else _ROWS_TOGETHER
+    # one set of per-row values for each row that is in work at the same time
+    each_row = [lanes, *(Lanes(b, lanes.block, lanes.context) for _ in range(together - 1))]
+    for other in each_row[1:]:
+        other.before_loops()
 
     def block(first: Value, last: Value) -> None:
         for state in ordered:
-            type = Type(elements.memory_element(state.dtype), width)
-            start = b.constant(type, sums.identity(state.kind, state.dtype))
-            _fill(b, state, start)
-        together = _TOGETHER[b.level.vector_bits] // len(targets)
-        wide = width * together
-        full = cols & -wide
-        b.loop(0, full, wide, lambda c, _: _walk(b, lanes, first, last, c, together, None, targets), hint="columns")
-        sweep(b, full, cols, UNKNOWN, width, lambda c, mask: _walk(b, lanes, first, last, c, 1, mask, targets))
+            type = Type(elements.memory_element(state.dtype), b.level.float_lanes)
+            _fill(b, state, b.constant(type, sums.identity(state.kind, state.dtype)))
+        full = first + ((last - first) & -together)
+        b.loop(first, full, together, lambda r, _: _add_rows(b, each_row, r, cols, targets), hint="rows")
+        b.loop(full, last, 1, lambda r, _: _add_rows(b, each_row[:1], r, cols, targets), hint="rows")
         for state in ordered:
             count = b.load(I64, state.count)
             push = sums.push_function(b.module, state.kind, state.dtype)
@@ -264,38 +264,34 @@ def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, 
     if not ordered or (extent.constant is not None and extent.constant <= sums.COLUMN_BLOCK):
         block(zero(b), rows)
         return
-    b.loop(0, rows, sums.COLUMN_BLOCK, lambda r, _: block(r, b.intrinsic("llvm.smin", r + sums.COLUMN_BLOCK, rows)), hint="rows")
+    b.loop(0, rows, sums.COLUMN_BLOCK, lambda r, _: block(r, b.intrinsic("llvm.smin", r + sums.COLUMN_BLOCK, rows)), hint="block")
 
 
 def _fill(b: Builder, state: ColumnState, value: Value) -> None:
     b.loop(0, state.pitch, value.type.lanes, lambda j, _: b.store(value, b.offset(state.values, j, value.type.element)))
 
 
-def _walk(b: Builder, lanes: Lanes, first: Value, last: Value, column: Value, vectors: int, mask: Value | None,
-          targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:
-    """Walk down ``vectors`` vectors of columns with their accumulators in registers."""
+def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:
+    """Add neighbouring rows, in order, to the accumulators of all columns."""
     width = b.level.float_lanes
-    places = [b.offset(state.values, column + v * width if v else column, elements.memory_element(state.dtype))
-              for _, state in targets for v in range(vectors)]
-    types = [Type(elements.memory_element(state.dtype), width) for _, state in targets for _ in range(vectors)]
-    carried = [b.load(ty, place) for ty, place in zip(types, places, strict=True)]
+    numbers = [first + k if k else first for k in range(len(each_row))]
+    for lanes, number in zip(each_row, numbers, strict=True):
+        lanes.before_row(number)
 
-    def turn(row: Value, accumulators: list[Value]) -> list[Value]:
-        lanes.before_row(row)
-        result = list(accumulators)
-        for v in range(vectors):
-            position = Position(row, column + v * width if v else column, mask)
+    def step(column: Value, mask: Value | None) -> None:
+        places = [b.offset(state.values, column, elements.memory_element(state.dtype)) for _, state in targets]
+        accumulators = [b.load(Type(elements.memory_element(state.dtype), width), p) for p, (_, state) in zip(places, targets, strict=True)]
+        for lanes, number in zip(each_row, numbers, strict=True):
+            position = Position(number, column, mask)
             values = lanes.at(position)
             lanes.write(values, position)
             for k, (reduce, state) in enumerate(targets):
-                at = k * vectors + v
                 value = elements.to_memory(b, values[reduce.value], state.dtype)
-                result[at] = sums.combine(b, state.kind, state.dtype, accumulators[at], value)
-        return result
+                accumulators[k] = sums.combine(b, state.kind, state.dtype, accumulators[k], value)
+        for place, value in zip(places, accumulators, strict=True):
+            b.store(value, place)
 
-    done = b.loop(first, last, 1, turn, carried, "down")
-    for value, place in zip(done, places, strict=True):
-        b.store(value, place)
+    sweep(b, zero(b), cols, UNKNOWN, width, step)
 
 
 def copy(b: Builder, source: View, target: View, rows: Value, cols: Value, rows_extent: Index, cols_extent: Index) -> None:

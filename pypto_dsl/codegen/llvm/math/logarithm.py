@@ -53,12 +53,13 @@ def log2_parts(b: Builder, part: Split) -> tuple[Value, Value]:
     """log2 x as high + low with a relative error of about 2^-32, the whole range and close to x = 1 included."""
     r = part.r
     log2e, log2e_low = polynomial("log2e")
-    square, square_low = polynomial("log2_square")
     linear, linear_low = two_product(b, log2e, r)
-    r2, r2_low = two_product(b, r, r)
-    quadratic, quadratic_low = two_product(b, square, r2)
-    cubic = (r2 * r) * b.horner(r, polynomial("log2_cube"))
-    low = b.fma(r, log2e_low, linear_low) + b.fma(r2, square_low, b.fma(r2_low, square, quadratic_low))
+    linear_low = b.fma(r, log2e_low, linear_low)
+    # the term of r^2 is -log2 e r^2/2 = linear * (-r/2), whose second factor is exact
+    half = r * -0.5
+    quadratic, quadratic_low = two_product(b, linear, half)
+    low = linear_low + b.fma(linear_low, half, quadratic_low)
+    cubic = ((r * r) * r) * b.horner(r, polynomial("log2_cube"))
     near, near_low = two_sum_ordered(b, linear, quadratic)
     high, high_low = two_sum_ordered(b, part.whole, near)
     return high, high_low + (near_low + ((low + part.table_low) + cubic))

@@ -18,21 +18,23 @@ from pypto_dsl.codegen.llvm.math.tables import (
     scale,
 )
 
-# |y| from here on takes the cold path, which limits it: y log2 x is then huge for every x but 1
-LARGE_EXPONENT_BITS = 0x5F800000  # 2^64
+# Results whose log2 is beyond this take the cold path, which also limits y: NaN, infinities and overflow need no test of their own.
+ORDINARY_RESULT = 120.0
 LARGE_EXPONENT = 2.0**90
 
 
-def _core(b: Builder, part: Split, y: Value) -> Value:
-    """x^y for positive normal x and |y| <= 2^90; less than 1 ulp, and exact wherever the exact result is an f32."""
+def _product(b: Builder, part: Split, y: Value) -> tuple[Value, Value]:
+    """y log2 x as high + low, for positive normal x."""
     high, low = log2_parts(b, part)
     product = y * high
-    rest = b.fma(y, low, b.fma(y, high, -product))
-    outside = b.compare("ogt", magnitude(b, product), 200.0)
-    inside, rest = clamp(b, product, -200.0, 200.0), b.select(outside, b.constant(y.type, 0.0), rest)
-    shifted = (inside + rest) + ROUNDING
+    return product, b.fma(y, low, b.fma(y, high, -product))
+
+
+def _power(b: Builder, product: Value, rest: Value) -> Value:
+    """2^(product + rest); with the parts above less than 1 ulp in all, and exact wherever the exact result is an f32."""
+    shifted = (product + rest) + ROUNDING
     n = nearest(b, shifted)
-    f = (inside - n) + rest
+    f = (product - n) + rest
     return scale(b, b.fma(f, b.horner(f, polynomial("exp2m1")), 1.0), shifted, n)
 
 
@@ -47,7 +49,9 @@ def _cold(module: Module) -> str:
     subnormal = b.compare("olt", a, 2.0**-126)
     ordinary = b.select(is_zero | is_infinite, one, b.select(subnormal, a * 2.0**32, a))
     adjust = b.select(subnormal & ~is_zero, b.constant(type, -32.0), 0.0)
-    value = _core(b, split(b, ordinary, adjust), clamp(b, y, -LARGE_EXPONENT, LARGE_EXPONENT))
+    product, rest = _product(b, split(b, ordinary, adjust), clamp(b, y, -LARGE_EXPONENT, LARGE_EXPONENT))
+    rest = b.select(b.compare("ogt", magnitude(b, product), 200.0), b.constant(type, 0.0), rest)
+    value = _power(b, clamp(b, product, -200.0, 200.0), rest)
     # |x| of 0 or inf: 0 or inf by the sign of y
     grows = is_infinite ^ b.compare("olt", y, 0.0)
     value = b.select(is_zero | is_infinite, b.select(grows, b.constant(type, INFINITY), 0.0), value)
@@ -64,9 +68,10 @@ def _cold(module: Module) -> str:
 
 def pow(b: Builder, x: Value, y: Value) -> Value:
     """x^y by C99, at most 1 ulp."""
-    fast = _core(b, split(b, x), y)
+    product, rest = _product(b, split(b, x), y)
     outside = b.compare("uge", b.bits(x) - 0x00800000, 0x7F000000)
-    large = b.compare("uge", b.bits(y) & 0x7FFFFFFF, LARGE_EXPONENT_BITS)
+    large = b.compare("uge", magnitude(b, product), ORDINARY_RESULT)  # unordered: NaN too
+    fast = _power(b, product, rest)
     return b.guarded(fast, outside | large, lambda: b.call(x.type, b.module.define("pow_cold", _cold), x, y), "pow")
 
 
