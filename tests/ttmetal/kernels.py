@@ -165,6 +165,24 @@ def gelu(x: Any) -> Any:
     return 0.5 * x * (1 + erf(x / math.sqrt(2)))
 
 
+def wide(x: Value, y: Value, count: int) -> Value:
+    """More values alive at once than DST has slots: each is used again after all were used."""
+    made = [R["maximum"](R["add"](x, float(i)), y) for i in range(count)]
+    total = made[0]
+    for value in (*made[1:], *made):
+        total = R["mul"](R["sub"](value, total), 0.5)
+    return total
+
+
+def wide_reference(a: Arrays, count: int, rounded: Callable[[Any], Any] = f32) -> Any:
+    """The same, rounded after every operation."""
+    made = [np.maximum(rounded(a["x"] + i), a["y"]) for i in range(count)]
+    total = made[0]
+    for value in (*made[1:], *made):
+        total = rounded(rounded(value - total) * 0.5)
+    return total
+
+
 # ---- inputs ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -222,6 +240,10 @@ CASES: dict[str, Case] = {
                        lambda a: bf16(bf16(bf16(a["x"] + a["y"]) * a["x"]) - 0.5)),
     "twice_f32": Case(lambda x, y: R["add"](R["mul"](R["exp"](x), y), R["sub"](R["exp"](x), R["neg"](x))), (X, Y),
                       lambda a: f32(f32(f32(np.exp(a["x"])) * a["y"]) + f32(f32(np.exp(a["x"])) + a["x"])), (4, 1e-6)),
+    "again_f32": Case(lambda x: R["mul"](R["exp"](x), R["tanh"](R["exp"](x))), (X,),
+                      lambda a: np.exp(a["x"]) * np.tanh(np.exp(a["x"])), (5, 1e-44)),
+    "wide_f32": Case(lambda x, y: wide(x, y, 6), (X, Y), lambda a: wide_reference(a, 6), (32, 1e-5)),
+    "wide_bf16": Case(lambda x, y: wide(x, y, 11), (XB, YB), lambda a: wide_reference(a, 11, bf16), (0, 0)),
     "maximum_f32": Case(lambda x, y: R["maximum"](R["minimum"](x, y), 0.25), (X, Y),
                         lambda a: np.maximum(np.minimum(a["x"], a["y"]), 0.25)),
     "softmax_f32": Case(lambda x: R["softmax"](x, -1), (X,), lambda a: softmax(a["x"]), (40, 1e-37), {"x": logits}),

@@ -4,12 +4,19 @@ from __future__ import annotations
 import re
 
 import kernels
+import numpy as np
 import pytest
 
 from pypto_dsl.codegen.ttmetal import emit
+from pypto_dsl.compiler.dtypes import BF16, BFP4, BFP8, I64, DType
+from pypto_dsl.compiler.index import as_index, ceildiv, minimum, var
+from pypto_dsl.compiler.placement.ttmetal import place
 from pypto_dsl.compiler.targets import load
+from pypto_dsl.compiler.tile_ir import nodes as t
 from pypto_dsl.compiler.tile_ir.reader import read_program
 from pypto_dsl.compiler.tile_ir.text import print_program
+from pypto_dsl.runtime import formats
+from pypto_dsl.runtime.emulator.ttmetal.runner import run
 
 TARGETS = ("tt-wormhole", "tt-blackhole")
 
@@ -77,3 +84,35 @@ def test_host_program_compiles(name: str) -> None:
             for file, origins in kernel["source_map"].items():
                 lines = made.files[f"{kernel['name']}/{file}"].splitlines()
                 assert all(f"{user}:{number}" in lines[at - 1] for at, user, number in origins)
+
+
+@pytest.mark.parametrize("name", ["wide_f32", "wide_bf16"])
+def test_what_exceeds_dst_is_split_through_exact_rings(name: str) -> None:
+    """The values that cross the split are kept in rings of their own."""
+    kernel = kernels.emitted(name).manifest["steps"][0][0]
+    kept = [r for r in kernel["rings"] if r["name"].endswith("_kept")]
+    assert kept and {r["dtype"] for r in kept} == {name.removeprefix("wide_")}
+
+
+@pytest.mark.parametrize("dtype", [BFP8, BFP4], ids=str)
+def test_block_formats(dtype: DType) -> None:
+    """x + y in a block format: unpacked as bf16, added by the FPU, packed with ties away from zero."""
+    rows, cols, row, col = (var(n) for n in ("M", "N", "row_block", "col_block"))
+    params = {n: t.Param(n, dtype, (rows, cols), "out" if n == "out" else "in") for n in ("x", "y", "out")}
+    buffers = {n: t.Buffer(f"{n}_tile", dtype, (as_index(32), as_index(32)), 2) for n in params}
+    live = minimum(32, rows - row * 32), minimum(32, cols - col * 32)
+    regions = {n: t.Region(p, (row * 32, col * 32), live) for n, p in params.items()}
+    add = t.BlockOp("v", "add", (t.ReadBuffer(buffers["x"]), t.ReadBuffer(buffers["y"])), BF16)
+    body = (*(t.Load(buffers[n], regions[n]) for n in "xy"), t.Block(*regions["x"].extent, (add,), (t.Write("v", buffers["out"]),)),
+            t.Store(regions["out"], buffers["out"]))
+    scalars = (t.Scalar("M", I64), t.Scalar("N", I64))
+    grid = t.Grid(("row_block", "col_block"), (ceildiv(rows, 32), ceildiv(cols, 32)))
+    kernel = t.TileKernel("add_0", "add", tuple(params.values()), scalars, grid, body)
+    target = load("tt-wormhole")
+    made = emit(place(t.Program("add", target.name, kernel.params, scalars, (), ((kernel,),)), target), target)
+    rng = np.random.default_rng(1)
+    for shape in kernels.SHAPES:
+        x, y = (formats.stored(rng.standard_normal(shape).astype(np.float32), dtype.name) for _ in range(2))
+        got = run(made.manifest, made.files, {"x": x, "y": y, "out": np.zeros(shape, np.float32)}, cores=2)["out"]
+        want, _ = formats.block_packed_by_device(formats.round_bfloat16(x + y), dtype.name)
+        assert np.array_equal(got, want)

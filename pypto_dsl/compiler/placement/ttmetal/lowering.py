@@ -104,6 +104,10 @@ class Lowering:
         if isinstance(operand, str):
             return operand
         if isinstance(operand, ReadBuffer):
+            if operand.how != "full" and operand.buffer.dtype is I32:  # the device prints zeros (tt-metal#20582)
+                raise error("PT502", f"`{operand.buffer.name}` is {operand.buffer.dtype} and stands for a whole {operand.how}, which "
+                            f"target {self.target.name} does for floats only", operand.buffer.span, help="cast it to f32 first",
+                            target=self.target.name, op="broadcast")
             call = "copy" if operand.how == "full" else f"copy_{operand.how}"
             return self.add(call, "copy", operand.buffer.dtype, tiles=(self.reference(operand),), wish=operand.buffer.name)
         if isinstance(operand, LaneIndex):
