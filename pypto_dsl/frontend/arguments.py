@@ -101,8 +101,9 @@ def checked(name: str, given: Any, promise: Annotation, declared_at: Callable[[]
         raise error("PT708", f"`{name}` of {kernel} has dtype {array.dtype}, which does not exist here", here(), others=others(),
                     help="pass float32, float16, bfloat16 (ml_dtypes), float64, bool or an integer of 8 to 64 bits")
     if promise.dtype is not None and promise.dtype != dtype:
-        raise error("PT702", f"`{name}` of {kernel} is annotated {promise.dtype.pypto}, and the array is {dtype.pypto}", here(),
-                    others=others(), help=f"pass {name}.astype({promise.dtype.numpy_name!r}), or annotate pypto.{dtype.pypto}")
+        raise error("PT702", f"`{name}` of {kernel} does not match the dtype: annotated {promise.dtype.pypto}, "
+                    f"the array is {dtype.pypto}", here(), others=others(),
+                    help=f"pass {name}.astype({promise.dtype.numpy_name!r}), or annotate pypto.{dtype.pypto}")
     pattern = promise.pattern(array.ndim)
     if pattern is None:
         raise error("PT703", f"`{name}` of {kernel} is annotated with {len(promise.shape or ())} dimensions, and the array has "
@@ -110,8 +111,9 @@ def checked(name: str, given: Any, promise: Annotation, declared_at: Callable[[]
     for axis, (entry, extent) in enumerate(zip(pattern, array.shape, strict=True)):
         if isinstance(entry, int) and entry not in (-1, extent):
             wanted = [e if isinstance(e, int) and e != -1 else n for e, n in zip(pattern, array.shape, strict=True)]
-            raise error("PT704", f"`{name}` of {kernel}: axis {axis} is annotated {entry}, and the array has {extent}", here(),
-                        others=others(), help=f"pass an array of shape {wanted}, or annotate the axis pypto.DYNAMIC")
+            raise error("PT704", f"`{name}` of {kernel} does not match the shape: axis {axis} is annotated {entry}, "
+                        f"the array has {extent}", here(), others=others(),
+                        help=f"pass an array of shape {wanted}, or annotate the axis pypto.DYNAMIC")
     return TensorArgument(name, array, dtype, tuple(promise.is_dynamic(e) for e in pattern), given)
 
 

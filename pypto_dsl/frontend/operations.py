@@ -13,7 +13,7 @@ from pypto_dsl.compiler.dtypes import F32, I32, DType
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import ceildiv as ceildiv_index
-from pypto_dsl.compiler.ops import REGISTRY, layout
+from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, signature_text
 from pypto_dsl.compiler.ops.typing import atype
@@ -24,7 +24,7 @@ from pypto_dsl.frontend.options import check_tile
 from pypto_dsl.frontend.scalar import FLOAT_ARITHMETIC, IntLike, SymbolicBool, SymbolicScalar, index_of, is_integer, is_symbolic
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.tensor import Tensor, assemble_into, expanded, filled, handle_of, truth_of, wrap
-from pypto_dsl.frontend.trace import Cell, Trace, as_shape, current, need, whole
+from pypto_dsl.frontend.trace import Cell, Trace, as_shape, current, need
 from pypto_dsl.frontend.vocabulary import Element, ReLuType
 
 # Entries of the op table that have another spelling here, or that only the compiler makes.
@@ -75,14 +75,14 @@ def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], k
     """As `record`, giving Values."""
     parameters = definition.parameters
     by_name = {p.name: p for p in parameters}
-    variadic = parameters[0] if parameters and parameters[0].variadic else None
+    spread = next((i for i, p in enumerate(parameters) if p.variadic), len(parameters))
 
     def convert(parameter: Parameter | None, x: Any) -> Any:
         return x if parameter is None else operand(trace, parameter, x) if parameter.kind == "tensor" else attribute(x)
 
     def run() -> Any:
         # numbers are recorded as part of the operation, so that they carry its span
-        given = [convert(variadic or (parameters[i] if i < len(parameters) else None), x) for i, x in enumerate(args)]
+        given = [convert(parameters[min(i, spread)] if min(i, spread) < len(parameters) else None, x) for i, x in enumerate(args)]
         named = {k: convert(by_name.get(k), x) for k, x in kwargs.items()}
         return definition(*given, **named)
 
@@ -123,9 +123,10 @@ def _generated(definition: OpDefinition) -> Callable[..., Any]:
     function.__module__ = "pypto_dsl"
     function.__doc__ = f"{signature_text(definition)}\n\n{definition.doc}"
     kinds = inspect.Parameter
+    spread = next((i for i, p in enumerate(definition.parameters) if p.variadic), len(definition.parameters))
     function.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
-        kinds(p.name, kinds.VAR_POSITIONAL if p.variadic else kinds.POSITIONAL_OR_KEYWORD,
-              default=kinds.empty if p.variadic else p.default) for p in definition.parameters])
+        kinds(p.name, kinds.VAR_POSITIONAL if p.variadic else kinds.KEYWORD_ONLY if i > spread else kinds.POSITIONAL_OR_KEYWORD,
+              default=kinds.empty if p.variadic else p.default) for i, p in enumerate(definition.parameters)])
     return function
 
 
@@ -192,15 +193,13 @@ def reshape(input: Any, shape: Any, *, valid_shape: Any = None, inplace: bool = 
     trace = x.owner
     source = x.value
     extents = as_shape(shape)
-    made = trace.emit(lambda: reshape_op(source, extents))
+    valid = None if valid_shape is None else as_shape(valid_shape)
+    made = trace.emit(lambda: reshape_op(source, extents, valid))
     if inplace and valid_shape is None:
         cell = Cell(x.name, lens=(x.cell, made.type.shape))
         trace.frames[-1].lenses[cell] = (source, made)
         return handle_of(trace, cell)
-    if valid_shape is None:
-        return wrap(made)
-    zero = whole(made.type.rank)
-    return wrap(trace.emit(lambda: layout.view(made, made.type.shape, zero, as_shape(valid_shape))))
+    return wrap(made)
 
 
 @own

@@ -134,6 +134,17 @@ class ScatterMode(enum.Enum):
     MULTIPLY = 2
 
 
+class CompStage(enum.Enum):
+    """Where PyPTO stops compiling when asked to (`compile_stage`); accepted, without meaning here."""
+
+    ALL_COMPLETE = 0
+    TENSOR_GRAPH = 1
+    TILE_GRAPH = 2
+    EXECUTE_GRAPH = 3
+    CODEGEN_INSTRUCTION = 4
+    CODEGEN_BINARY = 5
+
+
 class LogBaseType(enum.Enum):
     """Base of a logarithm."""
 
@@ -144,7 +155,7 @@ class LogBaseType(enum.Enum):
 
 ENUMERATIONS: tuple[type[enum.Enum], ...] = (
     RunMode, StatusType, TileOpFormat, CastMode, SaturationMode, PrecisionType, ReLuType, OutType, TopKAlgo, CachePolicy, TransMode,
-    ScatterMode, LogBaseType)
+    ScatterMode, LogBaseType, CompStage)
 DYNAMIC, STATIC = StatusType.DYNAMIC, StatusType.STATIC
 
 

@@ -255,8 +255,11 @@ def matmul(input: Tensor, mat2: Tensor, out_dtype: DType | None = None, a_trans:
 
 
 @op(types=typing.keep, shape=shapes.reshape, reference=reference.reshape, family="layout")
-def reshape(input: Tensor, shape: tuple[Index, ...] = ()) -> Tensor:
-    """The same elements in row-major order under another shape; one extent may be -1."""
+def reshape(input: Tensor, shape: tuple[Index, ...] = (), valid: tuple[Index, ...] | None = None) -> Tensor:
+    """The same elements in row-major order under another shape; one extent may be -1.
+
+    Of a tail the live elements are compacted: they fill ``valid``, which must multiply out, or without it the leading axis.
+    """
     ...
 
 

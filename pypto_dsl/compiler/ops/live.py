@@ -82,7 +82,11 @@ def _permute(operands: Sequence[Value], attributes: Mapping[str, Any], shape: Sh
 
 def _reshape(operands: Sequence[Value], attributes: Mapping[str, Any], shape: Shape, graph: Graph) -> Shape:
     """Elements are compacted. Axes that stay keep their live extent; otherwise only the leading axis shrinks."""
+    if attributes.get("valid") is not None:
+        return tuple(as_index(v) for v in attributes["valid"])
     source = operands[0].type
+    if source.valid is None:
+        return shape
     kept = [(e, v) for e, v in zip(source.shape, source.live, strict=True) if e.constant != 1]
     wanted = [e for e in shape if e.constant != 1]
     if [e for e, _ in kept] == wanted:
@@ -99,7 +103,7 @@ def _reshape(operands: Sequence[Value], attributes: Mapping[str, Any], shape: Sh
 LiveRule = Callable[[Sequence[Value], Mapping[str, Any], Shape, Graph], Shape]
 BY_FAMILY: dict[str, LiveRule] = {"reduce": _reduce, "matmul": _matmul}
 BY_NAME: dict[str, LiveRule] = {"permute": _permute, "reshape": _reshape}
-MAKES_TAILS: set[str] = set()  # operations whose result may be a tail although no operand is
+MAKES_TAILS: set[str] = {"reshape"}  # operations whose result may be a tail although no operand is
 
 
 def live_extents(name: str, family: str, operands: Sequence[Value], attributes: Mapping[str, Any], shape: Shape,

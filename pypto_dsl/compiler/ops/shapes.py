@@ -201,6 +201,13 @@ def reshape(call: Call) -> tuple[Shape, ...]:
         target[free[0]] = quotient
     if not require_equal(call, element_count(target), total):
         raise call.refuse("PT308", f"reshape: {shape_text(source)} has {total} elements and {shape_text(target)} has {element_count(target)}")
+    if call.attributes.get("valid") is not None:
+        valid = [as_index(e) for e in call.attributes["valid"]]
+        surplus = (element_count(valid) - element_count(_first(call).type.live)).constant
+        if len(valid) != len(target) or surplus not in (0, None):
+            raise call.refuse("PT308", f"reshape: valid_shape {shape_text(valid)} does not hold the live elements "
+                              f"{shape_text(_first(call).type.live)} of the tensor",
+                              help="valid_shape has one extent per axis, and multiplies out")
     return (tuple(target),)
 
 
