@@ -1,10 +1,12 @@
 """Index text: `parse(text(x)) == x` for random expressions, and both have the same value."""
 from __future__ import annotations
 
+import random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pypto_dsl.compiler.index import Index, as_index, floordiv, maximum, minimum, modulo, parse, text, var
+from pypto_dsl.compiler.index import C, Index, as_index, floordiv, maximum, minimum, modulo, parse, text, var
 
 NAMES = ("m", "n", "x.cols", "min", "to")
 DENOMINATORS = st.one_of(st.integers(1, 40).map(as_index), st.sampled_from(NAMES).map(lambda name: maximum(var(name), 1)))
@@ -33,10 +35,6 @@ def test_parse_reads_what_text_wrote(x: Index, numbers: list[int]) -> None:
 
 def test_c_spelling_means_the_same() -> None:
     """The C text of nested extremes, divisions and remainders, evaluated as C does, is the Index's value."""
-    import random
-
-    from pypto_dsl.compiler.index import C, Index, as_index, floordiv, maximum, minimum, modulo, text, var
-
     def value(spelled: str, names: dict[str, int]) -> int:
         """C's conditional expression by recursive descent over Python's own operators."""
         depth, question = 0, -1
@@ -75,7 +73,8 @@ def test_c_spelling_means_the_same() -> None:
         if depth == 0:
             return rng.choice([var("m"), var("n"), as_index(rng.randrange(1, 9))])
         a, b = grow(depth - 1), grow(depth - 1)
-        return rng.choice([a + b, a * 2 + b, minimum(a, b), maximum(a, b), floordiv(a + 3, as_index(rng.randrange(1, 5))), modulo(a + b, as_index(4))])
+        quotient = floordiv(a + 3, as_index(rng.randrange(1, 5)))
+        return rng.choice([a + b, a * 2 + b, minimum(a, b), maximum(a, b), quotient, modulo(a + b, as_index(4))])
 
     for _ in range(400):
         expression = grow(3)

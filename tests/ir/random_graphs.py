@@ -37,7 +37,8 @@ class _Maker:
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
-        self.graph = Graph("random", options=draw(st.sampled_from([{}, {"promotion": "pypto"}, {"promotion": "tf-all", "precision": "exact"}])))
+        options = ({}, {"promotion": "pypto"}, {"promotion": "tf-all", "precision": "exact"})
+        self.graph = Graph("random", options=dict(draw(st.sampled_from(options))))
         self.builder = Builder(self.graph)
         self.indexes: list[Index] = [as_index(0)]
         self.counter = 0
@@ -140,7 +141,8 @@ class _Maker:
         attributes = {"index": index, "start": as_index(0), "stop": stop, "step": as_index(step)}
         if self.draw(st.booleans()):
             attributes["parallel"] = False
-        made = self.builder.add("loop", carried, [v.type for v in carried], attributes, (region,), names=[self.pick(NAMES) for _ in carried])
+        names = [self.pick(NAMES) for _ in carried]
+        made = self.builder.add("loop", carried, [v.type for v in carried], attributes, (region,), names=names)
         return self.pick(made.results)
 
     def branch(self, x: Value, visible: list[Value], depth: int) -> Value:

@@ -56,10 +56,9 @@ def _chain(length: int) -> Graph:
     graph = Graph("chain", symbols={"M": Symbol("M", "dim", "x", 0)})
     x = Value(tensor_type(F32, (var("M"), 64)), "x")
     graph.parameters.append(x)
-    value = x
-    with building(Builder(graph)):
-        for _ in range(length):
-            value = R["add"](value, x)
+    value, builder = x, Builder(graph)
+    for _ in range(length):
+        value = builder.add("add", (value, x), (x.type,)).result
     graph.returns = [value]
     return graph
 
