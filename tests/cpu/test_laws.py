@@ -117,6 +117,19 @@ def test_products_are_one_ascending_chain() -> None:
         assert run("matmul", {"a": a, "b": b}, {}, executable("matmul", (), level)).tobytes() == want.tobytes()
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ["add", "swiglu", "tril"])
+def test_outputs_written_past_the_caches_are_the_same(name: str, level: str) -> None:
+    """Arrays larger than the caches, at every alignment of the output, against the same rows computed in the caches."""
+    arrays, scalars = arguments(name, {"M": 2100, "N": 3001})
+    want = np.concatenate([run(name, {k: v[r:r + 700] for k, v in arrays.items()}, scalars, executable(name, (), level))
+                           for r in range(0, 2100, 700)]) if name != "tril" else np.tril(arrays["x"])
+    memory = np.empty(want.size + 64, want.dtype)
+    for shift in (0, 1, 7):
+        out = memory[shift:shift + want.size].reshape(want.shape)
+        assert run(name, arrays, scalars, executable(name, (), level), out).tobytes() == want.tobytes()
+
+
 # ---- text --------------------------------------------------------------------------------------------------------------------
 
 

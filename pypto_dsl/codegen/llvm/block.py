@@ -66,11 +66,36 @@ def each(b: Builder, count: Value, extent: Index, body: Callable[[Value], None],
 
 
 def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> None:
-    def step(column: Value, mask: Value | None) -> None:
+    def step(column: Value, mask: Value | None, past_caches: bool = False) -> None:
         position = Position(row, column, mask)
-        lanes.write(lanes.at(position), position)
+        lanes.write(lanes.at(position), position, past_caches)
 
-    sweep(b, zero(b), count, extent, b.level.float_lanes, step)
+    def through_caches() -> None:
+        sweep(b, zero(b), count, extent, b.level.float_lanes, step)
+
+    output = lanes.single_output()
+    streaming = lanes.context.streaming
+    if streaming is False or output is None or (extent.constant is not None and extent.constant < _LONG_ROW):
+        through_caches()
+        return
+
+    def past_caches() -> None:
+        width = b.level.float_lanes
+        size = output.dtype.itemsize
+        start = b.convert("ptrtoint", address(b, output, row, zero(b)), "i64")
+        head = b.intrinsic("llvm.smin", ((-start).lshr(size.bit_length() - 1)) & (width - 1), count)
+        step(zero(b), b.lane_mask(zero(b), head, width))
+        full = head + ((count - head) & -width)
+        b.loop(head, full, width, lambda i, _: step(i, None, True), hint="stream")
+        b.when(b.compare("slt", full, count), lambda: step(full, b.lane_mask(full, count, width)), "tail")
+
+    if streaming is True:
+        past_caches()
+    elif isinstance(streaming, Value):
+        b.either(streaming, past_caches, through_caches, "large")
+
+
+_LONG_ROW = 1024  # elements from which a row is worth aligning its stores
 
 
 def sweep(b: Builder, start: Value, stop: Value, extent: Index, width: int, step: Callable[[Value, Value | None], None]) -> None:

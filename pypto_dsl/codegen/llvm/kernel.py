@@ -20,6 +20,7 @@ from pypto_dsl.codegen.llvm.indexing import View, evaluate, zero
 from pypto_dsl.codegen.llvm.lanes import Context
 from pypto_dsl.codegen.llvm.layout import Slot, check, plan, statements, written
 from pypto_dsl.codegen.llvm.product import Step, emit_step
+from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, as_index
@@ -75,6 +76,7 @@ class _Kernel:
         self.views: dict[str, View] = {}
         self.columns: dict[str, ColumnState] = {}
         self.scratch = self.b.named(PTR, "%scratch")
+        self.streaming: Value | bool = False
 
     def write(self) -> str:
         """The function's text."""
@@ -82,9 +84,28 @@ class _Kernel:
         b.comment(self.kernel.title + (f" ({self.kernel.span})" if self.kernel.span else ""))
         self._arguments()
         self._buffers()
+        self.streaming = self._larger_than_caches()
         self._body(self.kernel.once)
         b.loop(b.named(I64, "%start"), b.named(I64, "%stop"), 1, self._item, hint="item")
+        if self.streaming is not False:
+            b.raw("fence seq_cst")
         return b.finish(f"void @{self.call.name}(ptr noalias %arguments, i64 %start, i64 %stop, ptr noalias %scratch)")
+
+    def _larger_than_caches(self) -> Value | bool:
+        """Whether an elementwise kernel touches more memory than the caches keep, so that its output is better written past them."""
+        blocks = [s for s in _all(self.kernel) if isinstance(s, (t.Block, t.Accumulate))]
+        if len(blocks) != 1 or not isinstance(blocks[0], t.Block) or blocks[0].reduces:
+            return False
+        total = as_index(0)
+        for param in self.kernel.params:
+            size = as_index(param.dtype.itemsize)
+            for extent in param.shape:
+                size = size * extent
+            total = total + size
+        limit = targets.load("llvm-cpu").table("launch")["streaming_bytes"]
+        if total.constant is not None:
+            return bool(total.constant > limit)
+        return self.b.compare("sgt", evaluate(self.b, total, self.scope), limit)
 
     def _arguments(self) -> None:
         b, base = self.b, self.b.named(PTR, "%arguments")
@@ -151,7 +172,7 @@ class _Kernel:
                 self.views[buffer.name] = self._region(store.region, buffer)
 
     def _context(self) -> Context:
-        return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views)
+        return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=self.streaming)
 
     def _let(self, statement: t.Let) -> None:
         self.scope[statement.name] = evaluate(self.b, statement.value, self.scope)

@@ -30,6 +30,7 @@ class Context:
     scalar_dtypes: Mapping[str, DType]
     views: Mapping[str, View]
     turned: bool = False  # lanes run over the Block's rows
+    streaming: Value | bool = False  # the data is larger than the caches: outputs go past them (a run-time condition, or known)
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,19 @@ class Lanes:
                 values[op.result] = self._operation(op, values)
         return values
 
-    def write(self, values: Mapping[t.Operand, Value], position: Position) -> None:
-        """Store the Block's outputs."""
+    def write(self, values: Mapping[t.Operand, Value], position: Position, past_caches: bool = False) -> None:
+        """Store the Block's outputs; ``past_caches`` needs addresses aligned to the vector."""
         for output in self.block.writes:
             view = self._view(output.buffer)
             stored = elements.to_memory(self.b, values[output.value], output.buffer.dtype)
-            store_vector(self.b, stored, view, position)
+            store_vector(self.b, stored, view, position, past_caches)
+
+    def single_output(self) -> View | None:
+        """The output of a Block that writes just one, when it lies densely along the lanes."""
+        if len(self.block.writes) != 1:
+            return None
+        view = self._view(self.block.writes[0].buffer)
+        return view if view.column_stride.name == "1" else None
 
     def _view(self, buffer: t.Buffer) -> View:
         view = self.context.views.get(buffer.name)
@@ -200,12 +208,14 @@ def load_vector(b: Builder, view: View, position: Position, width: int) -> Value
     return b.call(type, name, pointers, b.constant(Type("i32"), type.bytes), mask, one)
 
 
-def store_vector(b: Builder, value: Value, view: View, position: Position, suffix: str = "") -> None:
+def store_vector(b: Builder, value: Value, view: View, position: Position, past_caches: bool = False) -> None:
     """Store the live lanes of ``value`` along a row."""
     pointer = address(b, view, position.row, position.column)
     if view.column_stride.name == "1":
-        if position.mask is None:
-            b.store(value, pointer, suffix=suffix)
+        if position.mask is None and past_caches:
+            b.store(value, pointer, value.type.lanes * value.type.bytes, ", !nontemporal !0")
+        elif position.mask is None:
+            b.store(value, pointer)
         else:
             b.masked_store(value, pointer, position.mask)
         return

@@ -65,6 +65,7 @@ class FastCall:
 
     def __init__(self, library: Library, plan: Launcher, pool: Pool, launch: Mapping[str, Any]) -> None:
         self._library, self._pool = library, pool
+        self.tensors, self.numbers = [p.name for p in plan.tensors], [s.name for s in plan.numbers]
         # every array of a built-in dtype shares one descriptor object; others take the long way
         self._dtypes = [p.dtype.numpy for p in plan.tensors]
         entries = {"array_type": id(np.ndarray), "float_type": id(float), "int_type": id(int), "true": id(True), "false": id(False),
