@@ -116,10 +116,12 @@ _ROUNDING: dict[str, str | None] = {
     "CAST_NONE": None, "CAST_TRUNC": None, "CAST_RINT": "llvm.rint", "CAST_FLOOR": "llvm.floor", "CAST_CEIL": "llvm.ceil",
     "CAST_ROUND": "llvm.round",
 }
+_NEAREST = ("CAST_NONE", "CAST_RINT")
+_DIRECTED = ("CAST_TRUNC", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_ODD")
 
 
 def cast(b: Builder, value: Value, source: DType, target: DType, mode: str, saturate: bool, span: Span | None) -> Value:
-    """``value`` of ``source`` as ``target``: see the operation `cast`. PT502 for a rounding mode that the pair lacks."""
+    """``value`` of ``source`` as ``target``, rounded once: see the operation `cast`. PT502 for a mode that the pair lacks."""
     register_element(source, span), register_element(target, span)
     if source is target:
         return value
@@ -128,18 +130,78 @@ def cast(b: Builder, value: Value, source: DType, target: DType, mode: str, satu
     if source in dtypes.SIXTEEN_BIT_FLOATS:
         wide = widen_bf16(b, value) if source is dtypes.BF16 else widen_f16(b, value)
         return cast(b, wide, dtypes.F32, target, mode, saturate, span)
-    if target in dtypes.SIXTEEN_BIT_FLOATS:
-        wide = cast(b, value, source, dtypes.F32, mode, saturate, span)
-        if mode not in ("CAST_NONE", "CAST_RINT") and source.is_float:
-            raise error("PT502", f"the CPU target rounds {source.name} to {target.name} to nearest even only, not by {mode}", span)
-        return narrow_bf16(b, wide) if target is dtypes.BF16 else narrow_f16(b, wide)
-    if source.is_float and target.is_float:
-        return b.convert("fpext" if target.bits > source.bits else "fptrunc", value, register_element(target))
+    if target.is_float:
+        return _to_float(b, value, source, target, mode, span)
     if source.is_float:
         return _float_to_integer(b, value, target, mode, span)
-    if target.is_float:
-        return b.convert("sitofp" if source.signed else "uitofp", value, register_element(target))
     return _integer_to_integer(b, value, source, target, saturate)
+
+
+def _to_float(b: Builder, value: Value, source: DType, target: DType, mode: str, span: Span | None) -> Value:
+    """f32, f64 or an integer as a float dtype."""
+    if mode not in _NEAREST and mode not in _DIRECTED:
+        raise error("PT502", f"{source.name} is not rounded to {target.name} by {mode}", span, help=f"one of {', '.join(_NEAREST + _DIRECTED)}")
+    if target.bits > source.bits and source.is_float:
+        return b.convert("fpext", value, "double")
+    if target is dtypes.F64 or (target is dtypes.F32 and not source.is_float and mode in _NEAREST):
+        return b.convert("sitofp" if source.signed else "uitofp", value, register_element(target))
+    wide = value if source.is_float else _integer_to_double(b, value, source)
+    if target is dtypes.F32:
+        near = b.convert("fptrunc", wide, "float")
+        return near if mode in _NEAREST else b.from_bits(_directed(b, wide, b.bits(near), target, mode), "float")
+    exact = wide if source is dtypes.F32 else _double_to_odd(b, wide)
+    near = narrow_bf16(b, exact) if target is dtypes.BF16 else narrow_f16(b, exact)
+    return near if mode in _NEAREST else _directed(b, exact, near, target, mode)
+
+
+def _integer_to_double(b: Builder, value: Value, source: DType) -> Value:
+    """An integer as f64: exact up to 53 bits, beyond with what is cut off marked in the last bit (rounded to odd)."""
+    if source.bits < 64:
+        return b.convert("sitofp" if source.signed else "uitofp", value, "double")
+    negative = b.compare("slt", value, 0) if source.signed else b.constant(value.type.of("i1"), 0)
+    magnitude = b.select(negative, -value, value)
+    lost = b.convert("zext", b.compare("ne", magnitude & 0x7FF, 0), "i64") << 11
+    short = b.select(b.compare("ult", magnitude, 1 << 53), magnitude, (magnitude & -0x800) | lost)
+    wide = b.convert("uitofp", short, "double")
+    return b.select(negative, -wide, wide)
+
+
+def _double_to_odd(b: Builder, wide: Value) -> Value:
+    """f64 to f32, inexact values to the neighbour with an odd significand: a second rounding, to 16 bits, is then right."""
+    near = b.convert("fptrunc", wide, "float")
+    back = b.convert("fpext", near, "double")
+    bits = b.bits(near)
+    beyond = b.compare("ogt", b.intrinsic("llvm.fabs", back), b.intrinsic("llvm.fabs", wide))
+    even = b.compare("one", back, wide) & b.compare("eq", bits & 1, 0)
+    step = b.select(beyond, b.constant(bits.type, -1), 1)
+    return b.from_bits(b.select(even, bits + step, bits), "float")
+
+
+def _directed(b: Builder, exact: Value, near: Value, target: DType, mode: str) -> Value:
+    """The bits of ``exact`` rounded by a mode other than nearest even, from its nearest float's bits."""
+    def widen(bits: Value) -> Value:
+        if target is dtypes.F32:
+            return b.convert("fpext", b.from_bits(bits, "float"), "double")
+        return widen_bf16(b, bits) if target is dtypes.BF16 else widen_f16(b, bits)
+
+    size = b.intrinsic("llvm.fabs", exact)
+    back = b.intrinsic("llvm.fabs", widen(near))
+    inexact = b.convert("zext", b.compare("one", back, size), near.type.element)
+    inner = near - b.convert("zext", b.compare("ogt", back, size), near.type.element)  # the neighbour towards zero
+    outer = inner + inexact
+    negative = b.compare("slt", b.bits(exact), 0)
+    if mode == "CAST_TRUNC":
+        chosen = inner
+    elif mode == "CAST_ODD":
+        chosen = b.select(b.compare("eq", inner & 1, 0), outer, inner)
+    elif mode == "CAST_ROUND":
+        low, high = (b.intrinsic("llvm.fabs", widen(v)) for v in (inner, outer))
+        away = b.compare("oge", size - low, high - size) | b.compare("oeq", back, float("inf"))
+        chosen = b.select(away, outer, inner)
+    else:
+        chosen = b.select(negative if mode == "CAST_FLOOR" else ~negative, outer, inner)
+    finite = b.compare("olt", size, float("inf"))
+    return b.select(finite, chosen, near)
 
 
 def _to_bool(b: Builder, value: Value, source: DType) -> Value:
