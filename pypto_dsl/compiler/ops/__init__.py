@@ -1,5 +1,45 @@
 """The op table: one typed function per operation; importing this package fills `REGISTRY`."""
-from pypto_dsl.compiler.ops import activations, core, elementwise, layout, rows
+from pypto_dsl.compiler.ops import (
+    activations,
+    arrangement,
+    attention,
+    core,
+    elementwise,
+    exponential,
+    indexing,
+    integer,
+    layout,
+    logical,
+    quantization,
+    random,
+    rounding,
+    rows,
+    sorting,
+    special,
+    statistics,
+    trigonometric,
+)
 from pypto_dsl.compiler.ops.definition import REGISTRY, OpDefinition
 
-__all__ = ["REGISTRY", "OpDefinition", "activations", "core", "elementwise", "layout", "rows"]
+__all__ = [
+    "REGISTRY",
+    "OpDefinition",
+    "activations",
+    "arrangement",
+    "attention",
+    "core",
+    "elementwise",
+    "exponential",
+    "indexing",
+    "integer",
+    "layout",
+    "logical",
+    "quantization",
+    "random",
+    "rounding",
+    "rows",
+    "sorting",
+    "special",
+    "statistics",
+    "trigonometric",
+]

@@ -12,6 +12,9 @@ from pypto_dsl.compiler.graph import Attribute
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import reference, shapes, typing
 from pypto_dsl.compiler.ops.definition import Number, Tensor, op
+from pypto_dsl.compiler.ops.references import reductions
+
+IEEE = "IEEE 754: correctly rounded"
 
 # ---- constants and generators -----------------------------------------------------------------------------------------
 
@@ -43,17 +46,18 @@ def full(shape: tuple[Index, ...] = (), value: Attribute = 0, dtype: DType | Non
 # ---- conversion --------------------------------------------------------------------------------------------------------
 
 
-@op(types=typing.declared, shape=shapes.same, reference=reference.cast, family="cast")
+@op(types=typing.conversion, shape=shapes.same, reference=reference.cast, family="cast")
 def cast(input: Tensor, dtype: DType | None = None, mode: str = "CAST_NONE", satmode: str = "OFF") -> Tensor:
     """``input`` converted to ``dtype``.
 
-    float to float rounds to nearest even; float to integer rounds as ``mode`` says (default: truncates), then saturates, and
-    NaN gives 0; integer to integer wraps, and saturates with ``satmode`` ON. The result's dtype is never weak.
+    Float to float rounds once, to nearest even or as ``mode`` says; beyond the largest float is inf, in FP8E4M3 NaN (its largest value
+    with ``satmode`` ON). Float to integer rounds as ``mode`` says (default: truncates), then saturates, and NaN gives 0; integer to
+    integer wraps, and saturates with ``satmode`` ON. A mode that the pair does not have is refused. The result's dtype is never weak.
     """
     ...
 
 
-@op(types=typing.declared, shape=shapes.same, reference=reference.bitcast, family="cast")
+@op(types=typing.reinterpretation, shape=shapes.same, reference=reference.bitcast, family="cast", widens=False)
 def bitcast(input: Tensor, dtype: DType | None = None) -> Tensor:
     """The bits of ``input`` read as another dtype of the same width."""
     ...
@@ -62,55 +66,64 @@ def bitcast(input: Tensor, dtype: DType | None = None) -> Tensor:
 # ---- arithmetic --------------------------------------------------------------------------------------------------------
 
 
-@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.wrapping(np.add), family="elementwise", bound={"f32": 0.5})
+@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.wrapping(np.add), family="elementwise", bound={"f32": 0.5},
+    derivation=IEEE, dtypes=typing.NUMBERS)
 def add(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input + other``, element by element. Integers wrap."""
     ...
 
 
-@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.wrapping(np.subtract), family="elementwise", bound={"f32": 0.5})
+@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.wrapping(np.subtract), family="elementwise", bound={"f32": 0.5},
+    derivation=IEEE, dtypes=typing.NUMBERS)
 def sub(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input - other``, element by element. Integers wrap."""
     ...
 
 
-@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.wrapping(np.multiply), family="elementwise", bound={"f32": 0.5})
+@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.wrapping(np.multiply), family="elementwise", bound={"f32": 0.5},
+    derivation=IEEE, dtypes=typing.NUMBERS)
 def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input * other``, element by element. Integers wrap."""
     ...
 
 
-@op(types=typing.divide, shape=shapes.broadcast, reference=np.true_divide, family="elementwise", bound={"f32": 0.5})
+@op(types=typing.divide, shape=shapes.broadcast, reference=np.true_divide, family="elementwise", bound={"f32": 0.5}, derivation=IEEE,
+    dtypes=typing.FLOATS)
 def div(input: Tensor | Number, other: Tensor | Number, precision_type: str = "HIGH_PRECISION") -> Tensor:
     """``input / other``, element by element. Integers are divided in f32 and give f32."""
     ...
 
 
-@op(types=typing.keep, shape=shapes.same, reference=reference.wrapping(np.negative), family="elementwise", bound={"f32": 0})
+@op(types=typing.keep, shape=shapes.same, reference=reference.wrapping(np.negative), family="elementwise", bound={"f32": 0},
+    derivation="the sign bit alone changes", dtypes=typing.NUMBERS)
 def neg(input: Tensor) -> Tensor:
     """``-input``: the sign is flipped, of zeros and NaN too; the smallest integer wraps to itself."""
     ...
 
 
-@op(types=typing.keep, shape=shapes.same, reference=reference.wrapping(np.abs), family="elementwise", bound={"f32": 0})
+@op(types=typing.keep, shape=shapes.same, reference=reference.wrapping(np.abs), family="elementwise", bound={"f32": 0},
+    derivation="the sign bit alone changes", dtypes=typing.NUMBERS)
 def abs(input: Tensor) -> Tensor:
     """The magnitude of ``input``; the smallest integer wraps to itself."""
     ...
 
 
-@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.maximum, family="elementwise", bound={"f32": 0})
-def maximum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """The larger of the two, element by element. NaN in either gives NaN; -0 is less than +0."""
+@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.maximum, family="elementwise", bound={"f32": 0},
+    derivation="selects", dtypes=typing.NUMBERS, variants={("nan", "ignore"): "fmax"})
+def maximum(input: Tensor | Number, other: Tensor | Number, nan: str = "propagate") -> Tensor:
+    """The larger of the two, element by element. NaN in either gives NaN (``nan="ignore"``: the other); -0 is less than +0."""
     ...
 
 
-@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.minimum, family="elementwise", bound={"f32": 0})
-def minimum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """The smaller of the two, element by element. NaN in either gives NaN; -0 is less than +0."""
+@op(types=typing.arithmetic, shape=shapes.broadcast, reference=reference.minimum, family="elementwise", bound={"f32": 0},
+    derivation="selects", dtypes=typing.NUMBERS, variants={("nan", "ignore"): "fmin"})
+def minimum(input: Tensor | Number, other: Tensor | Number, nan: str = "propagate") -> Tensor:
+    """The smaller of the two, element by element. NaN in either gives NaN (``nan="ignore"``: the other); -0 is less than +0."""
     ...
 
 
-@op(types=typing.integer_power, shape=shapes.broadcast, reference=reference.power, family="elementwise", bound={"f32": 1})
+@op(types=typing.integer_power, shape=shapes.broadcast, reference=reference.power, family="elementwise", bound={"f32": 1},
+    derivation="a logarithm in two parts; SEMANTICS of pow: 1 ulp", dtypes=typing.NUMBERS)
 def pow(input: Tensor | Number, other: Tensor | Number, precision_type: str = "HIGH_PRECISION") -> Tensor:
     """``input`` raised to ``other``, element by element, with C99's special values.
 
@@ -123,31 +136,36 @@ def pow(input: Tensor | Number, other: Tensor | Number, precision_type: str = "H
 # ---- functions -----------------------------------------------------------------------------------------------------------
 
 
-@op(types=typing.float_unary, shape=shapes.same, reference=np.exp, family="elementwise", bound={"f32": 1})
+@op(types=typing.float_unary, shape=shapes.same, reference=np.exp, family="elementwise", bound={"f32": 1},
+    derivation="argument reduction in two parts and a minimax polynomial", dtypes=typing.FLOATS)
 def exp(input: Tensor, precision_type: str = "INTRINSIC") -> Tensor:
     """e raised to ``input``."""
     ...
 
 
-@op(types=typing.float_unary, shape=shapes.same, reference=np.log, family="elementwise", bound={"f32": 1})
+@op(types=typing.float_unary, shape=shapes.same, reference=np.log, family="elementwise", bound={"f32": 1},
+    derivation="argument reduction and a minimax polynomial", dtypes=typing.FLOATS)
 def log(input: Tensor, precision_type: str = "INTRINSIC") -> Tensor:
     """The natural logarithm: log(0) is -inf, of negative numbers NaN."""
     ...
 
 
-@op(types=typing.float_unary, shape=shapes.same, reference=np.sqrt, family="elementwise", bound={"f32": 0.5})
+@op(types=typing.float_unary, shape=shapes.same, reference=np.sqrt, family="elementwise", bound={"f32": 0.5},
+    derivation="IEEE 754's own operation", dtypes=typing.FLOATS)
 def sqrt(input: Tensor, precision_type: str = "INTRINSIC") -> Tensor:
     """The square root, correctly rounded; of negative numbers NaN, of -0 it is -0."""
     ...
 
 
-@op(types=typing.float_unary, shape=shapes.same, reference=reference.erf, family="elementwise", bound={"f32": 2})
+@op(types=typing.float_unary, shape=shapes.same, reference=reference.erf, family="elementwise", bound={"f32": 2},
+    derivation="a minimax fit per interval and two roundings", dtypes=typing.FLOATS)
 def erf(input: Tensor) -> Tensor:
     """The error function."""
     ...
 
 
-@op(types=typing.float_unary, shape=shapes.same, reference=np.tanh, family="elementwise", bound={"f32": 2})
+@op(types=typing.float_unary, shape=shapes.same, reference=np.tanh, family="elementwise", bound={"f32": 2},
+    derivation="expm1 in two parts and a quotient", dtypes=typing.FLOATS)
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent."""
     ...
@@ -192,7 +210,8 @@ def ge(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     ...
 
 
-@op(types=typing.where, shape=shapes.broadcast, reference=np.where, family="elementwise", bound={"f32": 0})
+@op(types=typing.where, shape=shapes.broadcast, reference=np.where, family="elementwise", bound={"f32": 0},
+    derivation="selects")
 def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input`` where ``condition`` (BOOL) holds, else ``other``."""
     ...
@@ -201,19 +220,19 @@ def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> 
 # ---- bits ----------------------------------------------------------------------------------------------------------------
 
 
-@op(types=typing.bitwise, shape=shapes.broadcast, reference=np.bitwise_and, family="elementwise")
+@op(types=typing.bitwise, shape=shapes.broadcast, reference=np.bitwise_and, family="elementwise", dtypes=typing.BITS)
 def bitwise_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Bitwise and of integers or BOOL."""
     ...
 
 
-@op(types=typing.shift, shape=shapes.broadcast, reference=reference.shift_left, family="elementwise")
+@op(types=typing.shift, shape=shapes.broadcast, reference=reference.shift_left, family="elementwise", dtypes=typing.INTEGERS)
 def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input`` shifted left by ``other`` bits; 0 where the count is outside [0, width)."""
     ...
 
 
-@op(types=typing.shift, shape=shapes.broadcast, reference=reference.shift_right, family="elementwise")
+@op(types=typing.shift, shape=shapes.broadcast, reference=reference.shift_right, family="elementwise", dtypes=typing.INTEGERS)
 def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """``input`` shifted right by ``other`` bits, arithmetic on signed and logical on unsigned dtypes.
 
@@ -225,7 +244,9 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tenso
 # ---- reductions, matrices, layout ----------------------------------------------------------------------------------------
 
 
-@op(types=typing.accumulate, shape=shapes.reduce, reference=reference.sum, family="reduce", bound={"f32": 4})
+@op(types=typing.accumulate, shape=shapes.reduce, reference=reference.sum, family="reduce", bound={"f32": 4},
+    derivation="blocked pairwise sums: log2(n) / 2 roundings of partial sums; counted in ulp of the sum of magnitudes",
+    scale=lambda x, dim=None, keepdim=False, **_: reference.sum(np.abs(x), dim, keepdim), dtypes=typing.NUMBERS)
 def sum(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
     """The sum along ``dim`` (an axis, several, or None for all); of nothing 0.
 
@@ -235,15 +256,26 @@ def sum(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
     ...
 
 
-@op(types=typing.keep, shape=shapes.reduce_nonempty, reference=reference.amax, family="reduce", bound={"f32": 0})
-def amax(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
-    """The largest element along ``dim``. NaN propagates; -0 is less than +0. Nothing to reduce is an error."""
+@op(types=typing.keep, shape=shapes.reduce_nonempty, reference=reference.amax, family="reduce", bound={"f32": 0}, derivation="selects",
+    dtypes=typing.NUMBERS, variants={("nan", "ignore"): "nanmax"})
+def amax(input: Tensor, dim: Attribute = None, keepdim: bool = False, nan: str = "propagate") -> Tensor:
+    """The largest element along ``dim``. NaN propagates (``nan="ignore"``: it is passed over); -0 is less than
+    +0. Nothing to reduce is an error."""
     ...
 
 
-@op(types=typing.keep, shape=shapes.reduce_nonempty, reference=reference.amin, family="reduce", bound={"f32": 0})
-def amin(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
-    """The smallest element along ``dim``. NaN propagates; -0 is less than +0. Nothing to reduce is an error."""
+@op(types=typing.keep, shape=shapes.reduce_nonempty, reference=reference.amin, family="reduce", bound={"f32": 0}, derivation="selects",
+    dtypes=typing.NUMBERS, variants={("nan", "ignore"): "nanmin"})
+def amin(input: Tensor, dim: Attribute = None, keepdim: bool = False, nan: str = "propagate") -> Tensor:
+    """The smallest element along ``dim``. NaN propagates (``nan="ignore"``: it is passed over); -0 is less than
+    +0. Nothing to reduce is an error."""
+    ...
+
+
+@op(types=typing.product, shape=shapes.reduce, reference=reductions.prod, family="reduce", bound={"f32": 64},
+    derivation="one rounding per factor: n / 2 ulp; the tests take up to 128 factors", dtypes=typing.NUMBERS)
+def prod(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
+    """The product along ``dim`` (an axis, several, or None for all); of nothing 1. Dtypes as those of `sum`; integers wrap."""
     ...
 
 

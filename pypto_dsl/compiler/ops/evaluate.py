@@ -65,7 +65,7 @@ def evaluate(op: Op, how: Plan, operands: Sequence[Array], symbols: Mapping[str,
     arrays = [_operand(op, i, a, how) for i, a in enumerate(operands)]
     dtypes = [target or op.operands[i].type.dtype for i, target in enumerate(how.casts)]
     wide = [a.astype(np.float64) if d.is_float and op.opcode not in MOVED else a for a, d in zip(arrays, dtypes, strict=True)]
-    keywords: dict[str, Any] = {**op.attributes, "symbols": symbols, "dtype": op.results[0].type.dtype}
+    keywords: dict[str, Any] = {**op.attributes, "symbols": symbols, "dtype": op.results[0].type.dtype, "type": op.results[0].type}
     if dtypes:
         keywords["source"] = dtypes[0]
     if op.opcode == "reshape":

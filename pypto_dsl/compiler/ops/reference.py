@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import DType
@@ -53,7 +54,7 @@ def full(shape: Sequence[Index], value: Any, dtype: DType, symbols: Mapping[str,
 # Rounding of floats to integers by CastMode; NONE truncates, ODD is for floats only.
 ROUNDINGS: dict[str, Callable[[Array], Array]] = {
     "CAST_NONE": np.trunc, "CAST_TRUNC": np.trunc, "CAST_RINT": np.rint, "CAST_FLOOR": np.floor, "CAST_CEIL": np.ceil,
-    "CAST_ROUND": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+    "CAST_ROUND": lambda x: np.copysign(np.floor(np.abs(x)) + (np.abs(x) - np.floor(np.abs(x)) >= 0.5), x),
 }
 
 
@@ -62,7 +63,9 @@ def cast(x: Array, dtype: DType, source: DType, mode: str = "CAST_NONE", satmode
     if dtype.kind == "bool":
         return x != 0
     if dtype.is_float:
-        return round_to(np.asarray(x, dtype=np.float64) if source is not dtype else x, dtype)
+        if source.is_float and source is dtype:
+            return np.asarray(x).astype(dtype.numpy)
+        return narrow(np.asarray(x), dtype, mode, satmode == "ON")
     low, high = dtype.range
     if source.is_float:
         rounded = ROUNDINGS[mode](np.asarray(x, dtype=np.float64))
@@ -73,6 +76,73 @@ def cast(x: Array, dtype: DType, source: DType, mode: str = "CAST_NONE", satmode
         return np.array([min(max(int(v), low), high) for v in np.asarray(x).ravel()], dtype=dtype.numpy).reshape(np.shape(x))
     with np.errstate(all="ignore"):
         return np.asarray(x).astype(dtype.numpy)
+
+
+def narrow(x: Array, dtype: DType, mode: str = "CAST_NONE", saturate: bool = False) -> Array:
+    """Floats (as float64) or integers rounded once to a float dtype; NONE and RINT are to nearest even.
+
+    Beyond the largest float is inf, in e4m3fn NaN; with ``saturate`` e4m3fn keeps its largest value, of inf too.
+    """
+    with np.errstate(all="ignore"):
+        if dtype.bits >= 64:
+            return x.astype(dtype.numpy)
+        odd = _to_odd(x)
+        near = (odd if dtype.bits == 32 else _single(odd)).astype(dtype.numpy)
+        if mode not in ("CAST_NONE", "CAST_RINT"):
+            near = _directed(odd, near, dtype, mode)
+        if saturate and dtype.name == "f8e4m3":
+            top = float(np.asarray(ml_dtypes.finfo(dtype.numpy).max, np.float64))
+            over = np.abs(odd) > np.where(np.isnan(near.astype(np.float64)), 0.0, top)
+            limited = np.where(over & ~np.isnan(odd), np.copysign(top, odd), near.astype(np.float64))
+            near = limited.astype(np.float32).astype(dtype.numpy)
+        return np.asarray(near)
+
+
+def _to_odd(x: Array) -> Array:
+    """Integers as float64: where that rounds, to the neighbour with an odd significand, so that a second rounding is right."""
+    if np.issubdtype(x.dtype, np.floating) or x.dtype.itemsize < 8:
+        return x.astype(np.float64)
+    wide = x.astype(np.float64)
+    # 2**63 and 2**64 round up from below; taken back as integers they are compared exactly by Python
+    exact = np.array([int(w) - int(v) for w, v in zip(wide.ravel(), x.ravel(), strict=True)], dtype=object).reshape(x.shape)
+    error = np.sign(exact).astype(np.int64)
+    return _oddly(wide, error)
+
+
+def _oddly(near: Array, error: Array) -> Array:
+    """``near`` where ``error`` (the sign of near minus exact) is 0; else the neighbour of the exact value with an odd significand."""
+    integer = np.int32 if near.dtype == np.float32 else np.int64
+    field = near.view(integer)
+    # towards the exact value: one step down in magnitude when near is beyond it
+    beyond = error * np.where(np.signbit(near), -1, 1) > 0
+    even = (error != 0) & ((field & 1) == 0)
+    return np.where(even, field + np.where(beyond, -1, 1), field).astype(integer).view(near.dtype)
+
+
+def _single(wide: Array) -> Array:
+    """float64 to float32, to odd, for a second rounding to 16 bits or fewer."""
+    near = wide.astype(np.float32)
+    back = near.astype(np.float64)
+    error = np.where(np.isfinite(wide) & np.isfinite(back), np.sign(back - np.where(np.isfinite(wide), wide, 0.0)), 0).astype(np.int64)
+    return _oddly(np.asarray(near), np.asarray(error))
+
+
+def _directed(exact: Array, near: Array, dtype: DType, mode: str) -> Array:
+    """``exact`` rounded by a mode other than nearest even, from its nearest float."""
+    back = near.astype(np.float64)
+    integer = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[dtype.itemsize]
+    field = np.ascontiguousarray(near).view(integer).astype(np.int64)
+    negative = np.signbit(exact)
+    error = np.where(negative, -1, 1) * np.sign(np.where(np.isfinite(exact), back - exact, 0.0))  # > 0: near is beyond in magnitude
+    inner = field - (error > 0)  # the neighbour towards zero
+    outer = inner + (error != 0)
+    low = inner.astype(integer).view(dtype.numpy).astype(np.float64)
+    high = outer.astype(integer).view(dtype.numpy).astype(np.float64)
+    half = np.isinf(near.astype(np.float64)) | (np.abs(exact) - np.abs(low) >= np.abs(high) - np.abs(exact))
+    choose_outer = {"CAST_TRUNC": np.zeros_like(negative), "CAST_FLOOR": negative, "CAST_CEIL": ~negative, "CAST_ROUND": half,
+                    "CAST_ODD": (inner & 1) == 0}[mode]
+    made = np.where((error != 0) & choose_outer, outer, inner).astype(integer).view(dtype.numpy)
+    return np.where(np.isfinite(exact), made, near).astype(dtype.numpy)
 
 
 def round_to(x: Array, dtype: DType) -> Array:

@@ -59,6 +59,7 @@ keep = family("keep")
 where = family("where")
 concat = family("concat")
 accumulate = family("sum")
+product = family("prod")
 scan = family("scan")
 mean = family("mean")
 index = family("index")
@@ -143,6 +144,39 @@ def extent(call: Call) -> Typing:
         return typing
     result = weak(typing.results[0].dtype, "a symbolic integer")
     return Typing(replace(typing.typing, result=result), (result,))
+
+
+CAST_MODES = ("CAST_NONE", "CAST_RINT", "CAST_ROUND", "CAST_FLOOR", "CAST_CEIL", "CAST_TRUNC", "CAST_ODD")
+
+
+def conversion(call: Call) -> Typing:
+    """A cast: strong, even to the dtype it has. PT111 for a mode that the pair does not have."""
+    typing = declared(call)
+    source, target = typed(Value, call.operands[0]).type.dtype, typing.results[0].dtype
+    mode, saturation = call.attributes["mode"], call.attributes["satmode"]
+    if mode not in CAST_MODES:
+        raise call.refuse("PT111", f"cast has no mode {mode!r}", help=f"one of {', '.join(CAST_MODES)}")
+    if saturation not in ("OFF", "ON"):
+        raise call.refuse("PT111", f"cast has no satmode {saturation!r}", help="OFF or ON")
+    if not target.is_float or not source.is_float:
+        exact = source.is_float == target.is_float or not source.is_float and source.mantissa <= target.mantissa
+        allowed = CAST_MODES if exact or target is BOOL else CAST_MODES[:-1] if source.is_float else CAST_MODES[:2]
+    else:
+        rounds = source.mantissa > target.mantissa and target.bits > 1 and target.mantissa > 1
+        allowed = CAST_MODES if rounds or source.mantissa <= target.mantissa else CAST_MODES[:2]
+    if mode not in allowed:
+        raise call.refuse("PT111", f"a cast of {source} to {target} does not round by {mode}", help=f"one of {', '.join(allowed)}")
+    return typing
+
+
+def reinterpretation(call: Call) -> Typing:
+    """Another dtype of the same width over the same bits (PT203)."""
+    typing = declared(call)
+    source, target = typed(Value, call.operands[0]).type.dtype, typing.results[0].dtype
+    if source.bits != target.bits:
+        raise call.refuse("PT203", f"{call.name} reads {source} ({source.bits} bits) as {target} ({target.bits} bits)",
+                          help="the widths must be equal; cast converts values, pack and unpack take bytes")
+    return typing
 
 
 def matmul(call: Call) -> Typing:

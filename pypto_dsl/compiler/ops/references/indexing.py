@@ -2,23 +2,24 @@
 of equal targets take all of them, in that order."""
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.graph import TensorType
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops.references.functions import Array
 
 
 def positions(index: Array, extent: int, what: str) -> Array:
-    """Indices in [-extent, extent) counted from the front. Raises IndexError for others: nothing is clamped."""
+    """Indices in [0, extent). Raises IndexError for others: nothing is clamped, and nothing counts from the end."""
     wide = index.astype(np.int64)
-    outside = (wide < -extent) | (wide >= extent)
+    outside = (wide < 0) | (wide >= extent)
     if outside.any():
         raise IndexError(f"index {int(wide[outside][0])} is outside {what} of extent {extent}")
-    return np.where(wide < 0, wide + extent, wide)
+    return wide
 
 
 def gather(x: Array, index: Array, dim: int = 0, **_: Any) -> Array:
@@ -101,7 +102,7 @@ def scatter_update(x: Array, index: Array, src: Array, dim: int = -2, **_: Any) 
     return flat.reshape(x.shape)
 
 
-def atomic_add(x: Array, src: Array, offsets: Sequence[Index] = (), symbols: Mapping[str, int] | None = None, **_: Any) -> Array:
+def atomic_add(src: Array, x: Array, offsets: Sequence[Index] = (), symbols: Mapping[str, int] | None = None, **_: Any) -> Array:
     begins = [as_index(o).evaluate(symbols or {}) for o in offsets]
     for axis, (begin, extent, have) in enumerate(zip(begins, src.shape, x.shape, strict=True)):
         if begin < 0 or begin + extent > have:
@@ -114,9 +115,7 @@ def atomic_add(x: Array, src: Array, offsets: Sequence[Index] = (), symbols: Map
 
 
 def one_hot(x: Array, num_classes: int, **_: Any) -> Array:
-    """1 at the class of each element, else 0. Raises IndexError for a class outside [0, num_classes)."""
-    if ((x < 0) | (x >= num_classes)).any():
-        raise IndexError(f"a class is outside [0, {num_classes})")
+    """1 at the class of each element, else 0; a class outside [0, num_classes) has a row of zeros."""
     return (x[..., None] == np.arange(num_classes)).astype(np.int64)
 
 
@@ -128,9 +127,9 @@ def pad(x: Array, pad: Sequence[int] = (), mode: str = "constant", value: float 
     return np.pad(x, pairs, constant_values=np.asarray(value).astype(x.dtype))
 
 
-def fillpad(x: Array, shape: Sequence[int], value: float = 0, **_: Any) -> Array:
-    """``x`` (its live part) at the front of a tensor of ``value``."""
-    result = np.full(shape, value, dtype=x.dtype)
+def fillpad(x: Array, type: TensorType, symbols: Mapping[str, int], value: float = 0, **_: Any) -> Array:
+    """``x`` (its live part) at the front of a tensor of ``value`` of the result's type."""
+    result = np.full([e.evaluate(symbols) for e in type.shape], value, dtype=x.dtype)
     result[tuple(slice(0, n) for n in x.shape)] = x
     return result
 
@@ -159,5 +158,11 @@ def stack(*tensors: Array, dim: int = 0, **_: Any) -> Array:
     return np.stack(tensors, axis=dim)
 
 
-def elements(shape: Sequence[int]) -> int:
-    return math.prod(shape)
+def pack(x: Array, source: DType, **_: Any) -> Array:
+    """The bytes of each element, lowest first, along the last axis."""
+    return np.ascontiguousarray(np.asarray(x).astype(source.numpy)).view(np.uint8)
+
+
+def unpack(x: Array, dtype: DType, **_: Any) -> Array:
+    """Elements of ``dtype`` from their bytes, lowest first, along the last axis."""
+    return np.ascontiguousarray(x).view(dtype.numpy)

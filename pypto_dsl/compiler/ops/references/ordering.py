@@ -17,16 +17,22 @@ def order(x: Array, dim: int, descending: bool) -> Array:
     return np.flip(x.shape[dim] - 1 - back, axis=dim)
 
 
-def argsort(x: Array, dim: int = -1, descending: bool = False, **_: Any) -> Array:
-    return order(x, dim, descending).astype(np.int32)
+def _last(dim: int | None) -> int:
+    return -1 if dim is None else dim
 
 
-def sort(x: Array, dim: int = -1, descending: bool = False, **_: Any) -> tuple[Array, Array]:
-    positions = order(x, dim, descending)
-    return np.take_along_axis(x, positions, axis=dim), positions.astype(np.int32)
+def argsort(x: Array, dim: int | None = None, descending: bool = False, **_: Any) -> Array:
+    return order(x, _last(dim), descending).astype(np.int32)
 
 
-def topk(x: Array, k: int, dim: int = -1, largest: bool = True, **_: Any) -> tuple[Array, Array]:
+def sort(x: Array, dim: int | None = None, descending: bool = False, **_: Any) -> tuple[Array, Array]:
+    axis = _last(dim)
+    positions = order(x, axis, descending)
+    return np.take_along_axis(x, positions, axis=axis), positions.astype(np.int32)
+
+
+def topk(x: Array, k: int, dim: int | None = None, largest: bool = True, **_: Any) -> tuple[Array, Array]:
     """The first ``k`` of the sorted order: NaN comes first among the largest, last among the smallest."""
-    positions = np.take(order(x, dim, largest), np.arange(k), axis=dim)
-    return np.take_along_axis(x, positions, axis=dim), positions.astype(np.int32)
+    axis = _last(dim)
+    positions = np.take(order(x, axis, largest), np.arange(k), axis=axis)
+    return np.take_along_axis(x, positions, axis=axis), positions.astype(np.int32)

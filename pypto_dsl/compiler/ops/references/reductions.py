@@ -83,15 +83,51 @@ def euclidean_norm(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -
 
 
 def logsumexp(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
-    """log(sum(exp(x))), shifted by the largest element where that is finite; of nothing -inf."""
-    kept = np.logaddexp.reduce(x, axis=axes(x, dim), keepdims=keepdim) if not x.size else None
-    if kept is not None:
-        return np.asarray(kept)
+    """log(sum(exp(x))), shifted by the largest element where that is finite."""
     with np.errstate(all="ignore"):
         largest = np.amax(x, axis=axes(x, dim), keepdims=True)
         shift = np.where(np.isfinite(largest), largest, 0.0)
         result = shift + np.log(np.sum(np.exp(x - shift), axis=axes(x, dim), keepdims=True))
     return result if keepdim else np.asarray(np.squeeze(result, axis=axes(x, dim)))
+
+
+# ---- the magnitudes whose ulp the bounds count, where results cancel: derivations stand with the operations -------------------------
+
+
+def logsumexp_scale(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    return np.maximum(np.amax(np.abs(x), axis=axes(x, dim), keepdims=keepdim), 1.0)
+
+
+def log_softmax_scale(x: Array, dim: int = -1, **_: Any) -> Array:
+    with np.errstate(all="ignore"):
+        return np.maximum(np.abs(x - np.amax(x, axis=dim, keepdims=True)), 1.0) if x.shape[dim] else x
+
+
+def softmax_scale(x: Array, dim: int = -1, **_: Any) -> Array:
+    with np.errstate(all="ignore"):
+        return reference.softmax(x, dim) * (1.0 + np.abs(x - np.amax(x, axis=dim, keepdims=True))) if x.shape[dim] else x
+
+
+def var_scale(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, **_: Any) -> Array:
+    """The mean's error, 5 * 2**-24 of its magnitude, is squared."""
+    size = reference.mean(np.abs(x), dim, keepdim)
+    return np.asarray(var(x, dim, correction, keepdim) + 2.0**-21 * size * size)
+
+
+def std_scale(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, **_: Any) -> Array:
+    """sqrt(var + e) - sqrt(var) is at most sqrt(e), and at most e / (2 sqrt(var))."""
+    size, deviation = reference.mean(np.abs(x), dim, keepdim), std(x, dim, correction, keepdim)
+    with np.errstate(all="ignore"):
+        return np.asarray(deviation + np.fmin(size / 2, 2.0**-21 * size * size / deviation))
+
+
+def layer_norm_scale(x: Array, gamma: Array | None = None, beta: Array | None = None, epsilon: float = 1e-5, **_: Any) -> Array:
+    """The distance from the mean has the error of the mean, in units of the deviation."""
+    with np.errstate(all="ignore"):
+        size = np.mean(np.abs(x), axis=-1, keepdims=True)
+        deviation = np.sqrt(np.var(x, axis=-1, keepdims=True) + epsilon)
+        result = (np.abs(x) + size) / deviation
+        return np.asarray(result * (1.0 if gamma is None else np.abs(gamma)) + (0.0 if beta is None else np.abs(beta)))
 
 
 def log_softmax(x: Array, dim: int = -1, **_: Any) -> Array:
@@ -150,3 +186,12 @@ def attention(query: Array, key: Array, value: Array, mask: Array | None = None,
         if mask is not None:
             scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
         return np.asarray(np.matmul(reference.softmax(scores, -1), value))
+
+
+def attention_scale(query: Array, key: Array, value: Array, mask: Array | None = None, scale: float | None = None, is_causal: bool = False,
+                    **_: Any) -> Array:
+    """The largest magnitude of a column of ``value``, times one and the largest score: exp enlarges a score's error by its magnitude."""
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else abs(scale)
+    scores = np.matmul(np.abs(query), np.swapaxes(np.abs(key), -1, -2)) * factor
+    size = np.amax(np.abs(value), axis=-2, keepdims=True) * (1.0 + np.amax(scores, axis=(-1, -2), keepdims=True))
+    return np.asarray(np.broadcast_to(size, (*scores.shape[:-1], value.shape[-1])))
