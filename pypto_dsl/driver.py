@@ -428,7 +428,7 @@ def jit(function: Any = None, **options: Any) -> Any:
 
 
 def jit_function(function: Any, options: KernelOptions) -> Kernel:
-    """A Kernel of a Python function."""
+    """A Kernel of a Python function. Raises PT119 for what is none."""
     if isinstance(function, (staticmethod, classmethod)):
         function = function.__func__
     if not isinstance(function, FunctionType):

@@ -62,7 +62,10 @@ def lower(graph: Graph, target: Target | str) -> Program:
 
 
 def place(graph: Graph, partition: Partition, target: Target, structured: Program) -> Program:
-    """Place a structured program; a tile that the compiler chose itself is halved until the target's memory takes it."""
+    """Place a structured program; a tile that the compiler chose itself is halved until the target's memory takes it.
+
+    Raises KernelError PT503 for steps that the target's host cannot run, and what placement raises (PT410: nothing smaller fits).
+    """
     placement = PLACEMENTS.get(target.family)
     if placement is None:
         return structured

@@ -35,6 +35,7 @@ class Explanation:
 
 
 def lines(e: Explanation) -> Iterable[str]:
+    """The lines of an explanation: types, each target's steps, the source map, hints and notes."""
     yield f"{e.kernel}" + (f" ({e.file})" if e.file else "")
     for key, value in e.options.items():
         yield f"  {key} = {value}"

@@ -20,7 +20,7 @@ from pypto_dsl.runtime import interpreter
 def evaluate(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The result of an operation on arrays: NumPy arrays; an in-place operation writes its first argument and returns it.
 
-    Raises PT125 when no argument is an array, and what the operation itself raises.
+    Raises PT125 when no argument is an array, PT708 for a dtype that does not exist here, and what the operation itself raises.
     """
     trace = Trace(Graph(name))
     graph = trace.graph

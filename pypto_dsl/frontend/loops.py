@@ -92,6 +92,7 @@ def loop_unroll(*args: Any, name: str = "", idx_name: str = "", unroll_list: Ite
     """`for i, k in pypto.loop_unroll(..., unroll_list=[4, 2, 1])`: a body per factor k, each taking the turns the larger ones left.
 
     1 is always among the factors. `is_loop_begin` and `is_loop_end` speak of the whole range.
+    Raises PT146 for factors that are no positive ints.
     """
     need("pypto.loop_unroll")
     factors = {*unroll_list, 1}

@@ -35,7 +35,10 @@ INTERNAL = frozenset({"constant", "extent", "iota", "insert", "load_scalar", "em
 
 
 def operand(trace: Trace, parameter: Parameter, x: Any) -> Any:
-    """What the op table takes for an operand: handles become Values, symbolic scalars weak scalars of the graph."""
+    """What the op table takes for an operand: handles become Values, symbolic scalars weak scalars of the graph.
+
+    Raises PT126 for an array that the kernel did not get as an argument.
+    """
     if isinstance(x, Tensor):
         return x.value
     if is_symbolic(x):
@@ -244,7 +247,7 @@ def ones(*size: Any, dtype: DType = F32) -> Any:
 
 @own
 def arange(*args: Any) -> Any:
-    """``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``: FP32 if any argument is a float, else INT32."""
+    """``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``: FP32 if any argument is a float, else INT32. Raises PT110."""
     if not 1 <= len(args) <= 3 or not all(isinstance(a, (int, float)) for a in args):
         raise error("PT110", f"arange takes one to three numbers known now, and got {', '.join(map(repr, args))}", here())
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
@@ -265,7 +268,10 @@ def expand_clone(input: Any, shape: Any, *, valid_shape: Any = None) -> Any:
 
 @own
 def cast(input: Any, dtype: DType, mode: Any = "CAST_NONE", satmode: Any = "OFF") -> Any:
-    """``input`` converted to ``dtype``, rounding as ``mode`` says; see `CastMode`. A cast to the dtype it has is the tensor itself."""
+    """``input`` converted to ``dtype``, rounding as ``mode`` says; see `CastMode`. A cast to the dtype it has is the tensor itself.
+
+    Raises PT117 for what is no dtype.
+    """
     x = tensor_operand(input, "cast")
     if not isinstance(dtype, DType):
         raise error("PT117", f"cast needs a dtype, and got {dtype!r}", here(), help="pypto.cast(x, pypto.DT_FP32)")
@@ -282,7 +288,8 @@ def matmul(input: Any, mat2: Any, out_dtype: DType | None = None, *, a_trans: bo
            c_matrix_nz: bool = False, extend_params: dict[str, Any] | None = None) -> Any:
     """The matrix product of the last two axes, accumulated in f32 (integers: INT32), rounded once to ``out_dtype``.
 
-    ``extend_params`` may name ``bias_tensor`` (added before the rounding), ``scale`` and ``relu_type``. Raises PT303, PT304 for shapes.
+    ``extend_params`` may name ``bias_tensor`` (added before the rounding), ``scale`` and ``relu_type``. Raises PT303, PT304 for shapes,
+    PT111 for options that have no meaning here.
     """
     a, b = tensor_operand(input, "matmul"), tensor_operand(mat2, "matmul")
     extra = dict(extend_params or {})

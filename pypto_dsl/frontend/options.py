@@ -232,7 +232,7 @@ def set_matrix_size(*sizes: Any) -> None:
 
 
 def set_semantic_label(label: str) -> None:
-    """A name for the operations that follow, shown by `explain`."""
+    """A name for the operations that follow, shown by `explain`. Raises PT111 for what is no string."""
     if not isinstance(label, str):
         raise error("PT111", f"a semantic label is a string, and got {label!r}", here())
     _written().label = label

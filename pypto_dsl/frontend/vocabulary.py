@@ -192,7 +192,8 @@ class Annotation:
 
 
 def annotation(shape: Any = None, dtype: Any = None, format: Any = None) -> Annotation:
-    """An Annotation from what stands in `pypto.Tensor(...)`. Raises PT116 for entries that are no dimension, PT117 for no dtype."""
+    """An Annotation from what stands in `pypto.Tensor(...)`. Raises PT116 for entries that are no dimension, PT117 for no dtype,
+    PT118 for a layout that does not exist here."""
     if shape is ...:
         shape = None
     if isinstance(shape, DType):

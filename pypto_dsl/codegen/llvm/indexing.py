@@ -89,4 +89,5 @@ def address(b: Builder, view: View, row: Value, column: Value) -> Value:
 
 
 def zero(b: Builder) -> Value:
+    """The index 0."""
     return b.constant(I64, 0)

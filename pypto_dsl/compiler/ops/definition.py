@@ -216,7 +216,7 @@ def _is_stub(function: Callable[..., Any]) -> bool:
 def record(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Check one use of an operation and append it; returns its result Value, or a tuple of them.
 
-    Raises KernelError: PT110 wrong arguments, PT201.. dtypes, PT301.. shapes.
+    Raises KernelError: PT125 outside `building`, PT110 wrong arguments, PT201.. dtypes, PT301.. shapes.
     """
     builder = _BUILDER.get()
     if builder is None:
@@ -388,7 +388,10 @@ def _operand(definition: OpDefinition, p: Parameter, given: Any, builder: Builde
 
 
 def constant(value: Number | np.generic, builder: Builder, dtype: DType | None = None) -> Value:
-    """Record a scalar constant. Python numbers are weak (bool strong), NumPy scalars and an explicit dtype strong."""
+    """Record a scalar constant. Python numbers are weak (bool strong), NumPy scalars and an explicit dtype strong.
+
+    Raises PT201 for a NumPy scalar whose dtype does not exist here.
+    """
     weak = False
     if dtype is None:
         if isinstance(value, np.generic):

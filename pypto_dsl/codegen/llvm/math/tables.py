@@ -24,11 +24,13 @@ def coefficients() -> dict[str, Any]:
 
 
 def polynomial(name: str) -> list[float]:
+    """The coefficients of a fitted polynomial, lowest degree first."""
     result: list[float] = coefficients()[name]
     return result
 
 
 def constant(name: str) -> float:
+    """A fitted or rounded constant."""
     result: float = coefficients()[name]
     return result
 
@@ -46,10 +48,12 @@ def clamp(b: Builder, x: Value, low: float, high: float) -> Value:
 
 
 def magnitude(b: Builder, x: Value) -> Value:
+    """``x`` without its sign."""
     return b.intrinsic("llvm.fabs", x)
 
 
 def copysign(b: Builder, x: Operand, sign: Value) -> Value:
+    """``x`` with the sign of ``sign``."""
     return b.intrinsic("llvm.copysign", b.value(sign.type, x), sign)
 
 

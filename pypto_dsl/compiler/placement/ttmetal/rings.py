@@ -1,22 +1,18 @@
 """Circular buffers: how many pages each ring has, who streams through it, its number, and whether all of them fit L1."""
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
 
-from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug, error
 from pypto_dsl.compiler.index import Index, as_index, ceildiv, var
 from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, geometry, window
+from pypto_dsl.compiler.placement.ttmetal.rebuild import Node, rebuild
 from pypto_dsl.compiler.placement.ttmetal.select import children, reads, walk
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Buffer, For, If, Let, Load, Param, Region, Statement, Store, TileKernel
+from pypto_dsl.compiler.tile_ir.nodes import Buffer, For, If, Let, Load, Statement, Store, TileKernel
 from pypto_dsl.compiler.tile_ir.ttmetal import FillTile, MapTiles, MatmulTiles, ReduceTiles
-
-Node = TypeVar("Node")
 
 
 @dataclass
@@ -47,7 +43,8 @@ def scope_of(kernel: TileKernel) -> Scope:
 
 
 def allocate_rings(kernel: TileKernel, target: Target) -> TileKernel:
-    """Give every buffer its ring: pages, stream or window, number, exact unpacking. Raises KernelError PT410 when L1 cannot hold them."""
+    """Give every buffer its ring: pages, stream or window, number, exact unpacking. Raises KernelError PT410 when L1 cannot hold them,
+    PT523 for pieces of changing size that are read more than once."""
     tile, scope = geometry(target), scope_of(kernel)
     uses, groups = _collect(kernel, tile, scope)
     streaming = _streaming(uses, groups, scope)
@@ -247,11 +244,4 @@ def _check_budget(kernel: TileKernel, rings: Mapping[str, Buffer], uses: Mapping
 
 def rebuffer(node: Node, buffers: Mapping[str, Buffer]) -> Node:
     """Any node with its buffers replaced by those of the same names."""
-    found: Any = node
-    if isinstance(found, Buffer):
-        found = buffers.get(found.name, found)
-    elif isinstance(found, tuple):
-        found = tuple(rebuffer(x, buffers) for x in found)
-    elif dataclasses.is_dataclass(found) and not isinstance(found, (Index, Span, Param, Region, DType, type)):
-        found = replace(found, **{f.name: rebuffer(getattr(found, f.name), buffers) for f in dataclasses.fields(found) if f.init})
-    return found  # type: ignore[no-any-return]
+    return rebuild(node, buffer=lambda b: buffers.get(b.name, b))

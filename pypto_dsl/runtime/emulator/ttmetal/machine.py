@@ -119,7 +119,10 @@ _ONE_AT_A_TIME = threading.Lock()  # L1 is one mapping, and a run owns it
 
 
 def launch(objects: Mapping[str, Path], run: Launch) -> None:
-    """Run built kernels to the end on ``run.cores`` cores, one after the other; output tensors are filled in place. Raises Trap."""
+    """Run built kernels to the end on ``run.cores`` cores, one after the other; output tensors are filled in place.
+
+    Raises Trap, and KernelError PT905 for a launch without tensors or cores.
+    """
     if not run.tensors or run.cores < 1:
         raise error("PT905", "an emulated launch needs at least one tensor and one core")
     program = _Program(run.cores, int(run.fp32_dest), run.unpack_to_dest, run.l1_budget, run.seed, len(run.tensors), run.dst_tiles)
