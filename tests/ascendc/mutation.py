@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,11 +12,11 @@ from typing import Any
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.runtime.emulator.ascendc.library import FLAGS, EmulatorTrap, KernelLibrary, build_library
 from pypto_dsl.runtime.emulator.ascendc.runner import execute
-from tests.ascendc.kernels import KERNELS, Array, Kernel, arguments, distance, emitted, expected
+from tests.ascendc.kernels import KERNELS, Array, arguments, distance, emitted, expected
 from tests.ascendc.mutants import Mutant, mutants
 
 QUIET = (*(flag for flag in FLAGS if flag != "-Werror"), "-w")
-BATCH, SECONDS = 24, 20
+BATCH, SECONDS = 32, 20
 # Extents large enough that every queue goes round twice on one core, and small ragged ones.
 FLAT = [({"M": 1, "N": 1}, 1), ({"M": 3, "N": 11}, 2), ({"M": 5, "N": 2001}, 1)]
 ROWS = [({"M": 1, "N": 1}, 1), ({"M": 3, "N": 31}, 2), ({"M": 35, "N": 257}, 1), ({"M": 16, "N": 512}, 1), ({"M": 21, "N": 1100}, 1)]
@@ -61,59 +61,68 @@ def every_mutant(name: str) -> list[Mutant]:
 
 def judge(name: str, chosen: Sequence[Mutant]) -> Iterator[Verdict]:
     """The verdict on each mutant of a program, in order."""
-    kernel = KERNELS[name]
     cases(name)
-    base = _outcome(kernel, _library(name, [source_of(name)]), 0, None)
+    base = _outcome(name, _library(name, []), {}, None)
     assert base[0] == "outputs", f"the unchanged {name} does not run: {base}"
     for start in range(0, len(chosen), BATCH):
-        batch = list(chosen[start:start + BATCH])
-        yield from _judge_batch(kernel, batch, base[1])
+        yield from _judge_batch(name, list(chosen[start:start + BATCH]), base[1])
 
 
-def _judge_batch(kernel: Kernel, batch: list[Mutant], base: Any) -> Iterator[Verdict]:
+def _judge_batch(name: str, batch: list[Mutant], base: Any) -> Iterator[Verdict]:
     try:
-        library = _library(kernel.name, [m.text for m in batch])
+        library = _library(name, batch)
     except KernelError as refused:
         if len(batch) == 1:
-            yield Verdict(kernel.name, batch[0], "compile", str(refused).splitlines()[1])
+            yield Verdict(name, batch[0], "compile", str(refused).splitlines()[1])
             return
         half = len(batch) // 2
-        yield from _judge_batch(kernel, batch[:half], base)
-        yield from _judge_batch(kernel, batch[half:], base)
+        yield from _judge_batch(name, batch[:half], base)
+        yield from _judge_batch(name, batch[half:], base)
         return
     for i, mutant in enumerate(batch):
-        outcome, detail = _outcome(kernel, library, i, base)
-        yield Verdict(kernel.name, mutant, outcome, str(detail))
+        entry, _ = function_at(mutant.text, mutant.line)
+        outcome, detail = _outcome(name, library, {entry: f"{entry}_m{i}"}, base)
+        yield Verdict(name, mutant, outcome, str(detail))
 
 
 def entries(name: str) -> list[str]:
     return [kernel["entry"] for variants in emitted(name).manifest["steps"] for kernel in variants]
 
 
-def _library(name: str, texts: Sequence[str]) -> KernelLibrary:
-    """All texts as files of one unit; entry `f` of text i is `f_m<i>`."""
-    names = entries(name)
-    files = {}
-    for i, text in enumerate(texts):
-        for entry in names:
-            text = re.sub(rf"\b{entry}\(", f"{entry}_m{i}(", text)
-        files[f"{name}_{i:02}.cpp"] = text
-    every = [f"{entry}_m{i}" for i in range(len(texts)) for entry in names]
+def function_at(text: str, line: int) -> tuple[str, str]:
+    """The kernel that stands around a line: its entry and its text."""
+    lines = text.split("\n")
+    first = max(i for i in range(line) if lines[i].startswith('extern "C"'))
+    last = next(i for i in range(first, len(lines)) if lines[i] == "}")
+    found = re.search(r"void (\w+)\(", lines[first])
+    assert found
+    return found[1], "\n".join(lines[first:last + 1])
+
+
+def _library(name: str, batch: Sequence[Mutant]) -> KernelLibrary:
+    """The program as it is, and of each mutant the one kernel that it changes: entry `f` of mutant i is `f_m<i>`."""
+    files = {f"{name}.cpp": source_of(name)}
+    every = entries(name)
+    for i, mutant in enumerate(batch):
+        entry, text = function_at(mutant.text, mutant.line)
+        renamed = text.replace(f"void {entry}(", f"void {entry}_m{i}(", 1)
+        files[f"{name}_{i:02}.cpp"] = f'#include "kernel_operator.h"\nusing namespace AscendC;\n{renamed}\n'
+        every.append(f"{entry}_m{i}")
     return build_library(f"mutants_{name}", files, every, arch=emitted(name).manifest["architecture"], optimize=0, flags=QUIET)
 
 
-def _manifest(name: str, i: int) -> dict[str, Any]:
+def _manifest(name: str, renamed: Mapping[str, str]) -> dict[str, Any]:
     data = dict(emitted(name).manifest)
-    data["steps"] = [[{**kernel, "entry": f"{kernel['entry']}_m{i}"} for kernel in variants] for variants in data["steps"]]
+    data["steps"] = [[{**k, "entry": renamed.get(k["entry"], k["entry"])} for k in variants] for variants in data["steps"]]
     return data
 
 
-def _outcome(kernel: Kernel, library: KernelLibrary, i: int, base: Any) -> tuple[str, Any]:
+def _outcome(name: str, library: KernelLibrary, renamed: Mapping[str, str], base: Any) -> tuple[str, Any]:
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
 
     def work() -> None:
-        queue.put(_run(kernel, library, i, base))
+        queue.put(_run(name, library, renamed, base))
 
     process = context.Process(target=work)
     process.start()
@@ -124,12 +133,13 @@ def _outcome(kernel: Kernel, library: KernelLibrary, i: int, base: Any) -> tuple
     return queue.get() if not queue.empty() else ("trap", f"died with {process.exitcode}")
 
 
-def _run(kernel: Kernel, library: KernelLibrary, i: int, base: Any) -> tuple[str, Any]:
+def _run(name: str, library: KernelLibrary, renamed: Mapping[str, str], base: Any) -> tuple[str, Any]:
+    kernel, manifest = KERNELS[name], _manifest(name, renamed)
     digests = []
     wrong = ""
     try:
-        for arrays, cores, want in cases(kernel.name):
-            outputs, _ = execute(library, _manifest(kernel.name, i), arrays, kernel.scalars or {}, cores)
+        for arrays, cores, want in cases(name):
+            outputs, _ = execute(library, manifest, arrays, kernel.scalars or {}, cores)
             off = distance(kernel, outputs["out"], want)
             if not off <= kernel.allowed:
                 wrong = wrong or f"{[a.shape for a in arrays.values()]}: error {off:.1e}"

@@ -27,9 +27,9 @@ def test_agrees_with_numpy(kernel: Kernel, extents: dict[str, int], cores: int) 
     assert error(kernel, outputs["out"], arrays) <= kernel.allowed
 
 
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=label)
+@pytest.mark.parametrize("kernel", list(KERNELS.values())[::3], ids=label)
 def test_agrees_with_numpy_as_ascend_950(kernel: Kernel) -> None:
-    """The same programs on the other architecture, by table: its memories, its set of element types."""
+    """Every third of the programs on the other architecture, by table: its memories, its set of element types."""
     files = emitted(kernel.name, "ascend-950")
     built = build(files.manifest, files.files, optimize=0)
     extents = kernel.shapes[-1]
