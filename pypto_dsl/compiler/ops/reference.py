@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import DType
@@ -91,7 +90,7 @@ def narrow(x: Array, dtype: DType, mode: str = "CAST_NONE", saturate: bool = Fal
         if mode not in ("CAST_NONE", "CAST_RINT"):
             near = _directed(odd, near, dtype, mode)
         if saturate and dtype.name == "f8e4m3":
-            top = float(np.asarray(ml_dtypes.finfo(dtype.numpy).max, np.float64))
+            top = 448.0  # the largest e4m3fn
             over = np.abs(odd) > np.where(np.isnan(near.astype(np.float64)), 0.0, top)
             limited = np.where(over & ~np.isnan(odd), np.copysign(top, odd), near.astype(np.float64))
             near = limited.astype(np.float32).astype(dtype.numpy)
@@ -103,35 +102,34 @@ def _to_odd(x: Array) -> Array:
     if np.issubdtype(x.dtype, np.floating) or x.dtype.itemsize < 8:
         return x.astype(np.float64)
     wide = x.astype(np.float64)
-    # 2**63 and 2**64 round up from below; taken back as integers they are compared exactly by Python
-    exact = np.array([int(w) - int(v) for w, v in zip(wide.ravel(), x.ravel(), strict=True)], dtype=object).reshape(x.shape)
-    error = np.sign(exact).astype(np.int64)
-    return _oddly(wide, error)
+    # Python compares the exact integers; 2**63 and 2**64 are above every one
+    error = [(int(w) > int(v)) - (int(w) < int(v)) for w, v in zip(wide.ravel(), x.ravel(), strict=True)]
+    return _oddly(wide, np.array(error, dtype=np.int64).reshape(x.shape))
 
 
 def _oddly(near: Array, error: Array) -> Array:
     """``near`` where ``error`` (the sign of near minus exact) is 0; else the neighbour of the exact value with an odd significand."""
-    integer = np.int32 if near.dtype == np.float32 else np.int64
-    field = near.view(integer)
+    integer = np.dtype(np.int32 if near.dtype == np.float32 else np.int64)
+    field: Any = near.view(integer)
     # towards the exact value: one step down in magnitude when near is beyond it
     beyond = error * np.where(np.signbit(near), -1, 1) > 0
     even = (error != 0) & ((field & 1) == 0)
-    return np.where(even, field + np.where(beyond, -1, 1), field).astype(integer).view(near.dtype)
+    return np.asarray(np.asarray(np.where(even, field + np.where(beyond, -1, 1), field)).astype(integer).view(near.dtype))
 
 
 def _single(wide: Array) -> Array:
     """float64 to float32, to odd, for a second rounding to 16 bits or fewer."""
-    near = wide.astype(np.float32)
+    near = np.asarray(wide).astype(np.float32)
     back = near.astype(np.float64)
-    error = np.where(np.isfinite(wide) & np.isfinite(back), np.sign(back - np.where(np.isfinite(wide), wide, 0.0)), 0).astype(np.int64)
-    return _oddly(np.asarray(near), np.asarray(error))
+    finite = np.isfinite(wide) & np.isfinite(back)
+    return _oddly(near, np.asarray(np.where(finite, np.sign(back - np.where(finite, wide, 0.0)), 0)).astype(np.int64))
 
 
 def _directed(exact: Array, near: Array, dtype: DType, mode: str) -> Array:
     """``exact`` rounded by a mode other than nearest even, from its nearest float."""
     back = near.astype(np.float64)
     integer = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[dtype.itemsize]
-    field = np.ascontiguousarray(near).view(integer).astype(np.int64)
+    field = np.asarray(near).view(integer).astype(np.int64)
     negative = np.signbit(exact)
     error = np.where(negative, -1, 1) * np.sign(np.where(np.isfinite(exact), back - exact, 0.0))  # > 0: near is beyond in magnitude
     inner = field - (error > 0)  # the neighbour towards zero
@@ -141,8 +139,8 @@ def _directed(exact: Array, near: Array, dtype: DType, mode: str) -> Array:
     half = np.isinf(near.astype(np.float64)) | (np.abs(exact) - np.abs(low) >= np.abs(high) - np.abs(exact))
     choose_outer = {"CAST_TRUNC": np.zeros_like(negative), "CAST_FLOOR": negative, "CAST_CEIL": ~negative, "CAST_ROUND": half,
                     "CAST_ODD": (inner & 1) == 0}[mode]
-    made = np.where((error != 0) & choose_outer, outer, inner).astype(integer).view(dtype.numpy)
-    return np.where(np.isfinite(exact), made, near).astype(dtype.numpy)
+    made = np.asarray(np.where((error != 0) & choose_outer, outer, inner)).astype(integer).view(dtype.numpy)
+    return np.asarray(np.where(np.isfinite(exact), made, near)).astype(dtype.numpy)
 
 
 def round_to(x: Array, dtype: DType) -> Array:

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import json
 import linecache
+import types
+import typing
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import resources
@@ -23,7 +25,7 @@ Node = Any
 _TERMINALS = {
     "NAME": "a name", "INT": "a whole number", "FLOAT": "a number", "STRING": "a string", "BUFFER": "a buffer (%name)",
     "VALUE": "a value (%name)", "MIN": "`min(`", "MAX": "`max(`", "LOC": "`loc(`", "$END": "the end of the text",
-    "SYMBOL": "a symbol",
+    "<END-OF-FILE>": "the end of the text",
 }
 
 
@@ -106,6 +108,40 @@ class Source:
             return EXPRESSIONS[str(tree.data)](self, tree.children)
         except ZeroDivisionError:
             raise self.refuse("PT602", "this index expression divides by zero", tree) from None
+
+
+def admits(hint: Any, value: Any) -> bool:
+    """Whether an annotation admits a value: unions, literals, tuples, classes; a float field takes a whole number too."""
+    if hint is Any or isinstance(hint, (str, typing.ForwardRef)):
+        return True
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(admits(alternative, value) for alternative in arguments)
+    if origin is typing.Literal:
+        return value in arguments
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return all(admits(arguments[0], v) for v in value)
+        return len(arguments) == len(value) and all(map(admits, arguments, value))
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return value is None if hint in (None, type(None)) else isinstance(value, hint)
+
+
+def described(hint: Any) -> str:
+    """An annotation in a reader's words: `int or None`."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(map(described, arguments)))
+    if origin is typing.Literal:
+        return "one of " + ", ".join(map(str, arguments))
+    if origin is tuple:
+        return "list"
+    return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))
 
 
 def _end_token(node: Node, side: int) -> Token | None:

@@ -21,7 +21,8 @@ from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
 from pypto_dsl.compiler.ops.definition import apply, constant, signature_text
 from pypto_dsl.compiler.span import Span
-from pypto_dsl.compiler.text.parsing import EXPRESSIONS, Node, Source
+from pypto_dsl.compiler.text.parsing import EXPRESSIONS, Node, Source, admits, described
+from pypto_dsl.compiler.text.printer import attribute_text
 
 _WORDS = {"None": None, "True": True, "False": False}
 _NUMBERS = ("inf", "nan")
@@ -337,6 +338,12 @@ class _Reader:
 
     def value(self, tree: Node, hint: Any) -> Any:
         """An attribute's value; the annotation says whether a whole number is an Index, and what a bare word is."""
+        found = self.open_value(tree, hint)
+        if not admits(hint, found):
+            raise self.refuse("PT602", f"`{attribute_text(found)}` is no {described(hint)}", tree)
+        return found
+
+    def open_value(self, tree: Node, hint: Any) -> Any:
         kind = str(tree.data)
         if kind == "list":
             return tuple(self.value(c, _element(hint)) for c in tree.children if c is not None)
@@ -345,10 +352,10 @@ class _Reader:
         if kind in ("float", "negative_float"):
             return float(tree.children[0]) * (-1.0 if kind == "negative_float" else 1.0)
         assert kind in EXPRESSIONS, kind
-        return self.plain(tree, _members(hint))
+        return self.plain(tree, hint)
 
-    def plain(self, tree: Node, members: tuple[Any, ...]) -> Any:
-        index = self.source.index(tree)
+    def plain(self, tree: Node, hint: Any) -> Any:
+        index, members = self.source.index(tree), _members(hint)
         name = index.name
         if name in _WORDS:
             return _WORDS[name]
@@ -363,7 +370,7 @@ class _Reader:
             return index.constant
         if Index in members:
             return self.index(tree)
-        raise self.refuse("PT602", f"`{index}` is no {' or '.join(getattr(m, '__name__', str(m)) for m in members)}", tree)
+        raise self.refuse("PT602", f"`{index}` is no {described(hint)}", tree)
 
 
 def _members(hint: Any) -> tuple[Any, ...]:

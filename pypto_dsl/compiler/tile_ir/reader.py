@@ -21,7 +21,7 @@ from pypto_dsl.compiler import tile_ir
 from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index
-from pypto_dsl.compiler.text.parsing import EXPRESSIONS, Node, Source
+from pypto_dsl.compiler.text.parsing import EXPRESSIONS, Node, Source, admits, described
 from pypto_dsl.compiler.tile_ir import nodes, placed
 from pypto_dsl.compiler.tile_ir.nodes import (
     Accumulate,
@@ -314,10 +314,16 @@ class _Reader:
 
     def value(self, tree: Node, hint: Any) -> Any:
         """A value whose form leaves its type open, by the annotation of the field it stands in."""
+        found = self.open_value(tree, hint)
+        if not admits(hint, found):
+            raise self.refuse(f"`{found}` is no {described(hint)}", tree)
+        return found
+
+    def open_value(self, tree: Node, hint: Any) -> Any:
         kind = str(tree.data)
         members = _members(hint)
         if kind in EXPRESSIONS:
-            return self.plain(tree, members)
+            return self.plain(tree, hint)
         if kind == "list":
             return tuple(self.value(c, _element_hint(hint, i)) for i, c in enumerate(c for c in tree.children if c is not None))
         if kind == "buffer_value":
@@ -332,9 +338,9 @@ class _Reader:
         simple: dict[str, Callable[[Node], Any]] = {"body": self.body, "region": self.region, "location": self.location}
         return simple.get(kind, self.operand)(tree)
 
-    def plain(self, tree: Node, members: tuple[Any, ...]) -> Any:
+    def plain(self, tree: Node, hint: Any) -> Any:
         """An index expression, whole number or bare word."""
-        index = self.index(tree)
+        index, members = self.index(tree), _members(hint)
         name = index.name
         if name in _WORDS:
             return _WORDS[name]
@@ -349,7 +355,7 @@ class _Reader:
         for sign, candidate in ((1.0, index), (-1.0, -index)):
             if candidate.name in _NUMBERS and (float in members or Any in members):
                 return sign * float(candidate.name)
-        raise self.refuse(f"`{index}` is no {' or '.join(getattr(m, '__name__', str(m)) for m in members)}", tree)
+        raise self.refuse(f"`{index}` is no {described(hint)}", tree)
 
     def record(self, tree: Node, members: tuple[Any, ...]) -> Any:
         name, *fields = tree.children
