@@ -38,6 +38,7 @@ class TileFormat:
     dtype: DType
     code: int
     bytes: int
+    lanes: np.dtype[Any]  # of lanes on their way in; they can hold `poison`
     encode: Callable[[Array], Pages]
     decode: Callable[[Pages], Array]
 
@@ -97,15 +98,23 @@ def _block(magnitude_bits: int) -> tuple[Callable[[Array], Pages], Callable[[Pag
     return encode, decode
 
 
+def _truth(pages: Pages) -> Array:
+    """Lanes of a BOOL tensor: nonzero is true, by their bits, so that NaN in dead lanes is no concern."""
+    bits: Array = np.ascontiguousarray(pages).view(np.uint16).reshape(len(pages), LANES) & 0x7FFF
+    truth: Array = bits != 0
+    return truth
+
+
 FORMATS: Mapping[str, TileFormat] = MappingProxyType({
     f.dtype.name: f
     for f in (
-        TileFormat(dtypes.F32, 0, 4096, *_plain(dtypes.F32)),
-        TileFormat(dtypes.BF16, 5, 2048, *_plain(dtypes.BF16)),
-        TileFormat(dtypes.I32, 8, 4096, *_plain(dtypes.I32)),
-        TileFormat(dtypes.U32, 24, 4096, *_plain(dtypes.U32)),
-        TileFormat(dtypes.BFP8, 6, 1088, *_block(7)),
-        TileFormat(dtypes.BFP4, 7, 576, *_block(3)),
+        TileFormat(dtypes.F32, 0, 4096, dtypes.F32.numpy, *_plain(dtypes.F32)),
+        TileFormat(dtypes.BF16, 5, 2048, dtypes.BF16.numpy, *_plain(dtypes.BF16)),
+        TileFormat(dtypes.I32, 8, 4096, dtypes.I32.numpy, *_plain(dtypes.I32)),
+        TileFormat(dtypes.U32, 24, 4096, dtypes.U32.numpy, *_plain(dtypes.U32)),
+        TileFormat(dtypes.BOOL, 5, 2048, dtypes.BF16.numpy, _plain(dtypes.BF16)[0], _truth),  # 1 or 0 in bf16, as comparisons give
+        TileFormat(dtypes.BFP8, 6, 1088, dtypes.F32.numpy, *_block(7)),
+        TileFormat(dtypes.BFP4, 7, 576, dtypes.F32.numpy, *_block(3)),
     )
 })
 
@@ -136,11 +145,9 @@ def from_faces(lanes: Array, rows: int, columns: int) -> Array:
     return split.transpose(0, 1, 3, 5, 2, 4, 6).reshape(-1, rows, columns)
 
 
-def poison(dtype: DType) -> Any:
+def poison(form: TileFormat) -> Any:
     """The value of a lane nobody may read: NaN, or for integers the bit pattern of `POISON`; block formats take 0."""
-    if dtype.kind == "block":
-        return np.float32(0)
-    return np.frombuffer(bytes(POISON) * 4, dtype.numpy)[0]
+    return np.float32(0) if form.dtype.kind == "block" else np.frombuffer(bytes(POISON) * 4, form.lanes)[0]
 
 
 def tilize(array: ArrayLike, name: str) -> Pages:
@@ -151,8 +158,8 @@ def tilize(array: ArrayLike, name: str) -> Pages:
     form = tile_format(name)
     a = np.asarray(array)
     *lead, rows, columns = (1, 1, *a.shape)
-    lanes = np.dtype(np.float32) if form.dtype.kind == "block" else form.dtype.numpy
-    padded = np.full((int(np.prod(lead, dtype=np.int64)), -(-rows // TILE) * TILE, -(-columns // TILE) * TILE), poison(form.dtype), lanes)
+    whole = (int(np.prod(lead, dtype=np.int64)), -(-rows // TILE) * TILE, -(-columns // TILE) * TILE)
+    padded = np.full(whole, poison(form), form.lanes)
     padded[:, :rows, :columns] = a.reshape(-1, rows, columns)
     return form.encode(faces(padded))
 

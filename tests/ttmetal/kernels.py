@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import erf
 
 from pypto_dsl.codegen.ttmetal import Emitted, emit
-from pypto_dsl.compiler.dtypes import BF16, F32, I32, DType
+from pypto_dsl.compiler.dtypes import BF16, BOOL, F32, I32, DType
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import Index, var
 from pypto_dsl.compiler.ops import REGISTRY as R
@@ -244,6 +244,9 @@ CASES: dict[str, Case] = {
                       lambda a: np.exp(a["x"]) * np.tanh(np.exp(a["x"])), (5, 1e-44)),
     "wide_f32": Case(lambda x, y: wide(x, y, 6), (X, Y), lambda a: wide_reference(a, 6), (32, 1e-5)),
     "wide_bf16": Case(lambda x, y: wide(x, y, 11), (XB, YB), lambda a: wide_reference(a, 11, bf16), (0, 0)),
+    "less_f32": Case(R["lt"], (X, Y), lambda a: a["x"] < a["y"]),
+    "choose_bf16": Case(R["where"], (("c", BOOL, MN), XB, YB), lambda a: np.where(a["c"] != 0, a["x"], a["y"]),
+                        inputs={"c": lambda rng, size: rng.integers(0, 2, size)}),
     "maximum_f32": Case(lambda x, y: R["maximum"](R["minimum"](x, y), 0.25), (X, Y),
                         lambda a: np.maximum(np.minimum(a["x"], a["y"]), 0.25)),
     "softmax_f32": Case(lambda x: R["softmax"](x, -1), (X,), lambda a: softmax(a["x"]), (40, 1e-37), {"x": logits}),

@@ -14,7 +14,7 @@ import kernels
 from pypto_dsl.runtime.emulator.ttmetal.machine import Trap
 from pypto_dsl.runtime.toolchain import BuildFailed
 
-SHORT, LONG = ((7, 33), (65, 100), (40, 170)), ((5, 2118), (40, 2049))
+SHORT, LONG = ((7, 33), (65, 100), (40, 170), (64, 64)), ((5, 2118), (40, 2049))
 # What is mutated: one kernel per form of statement; every other case differs from one of these in a name of the intrinsics table.
 # Label -> (case, which kernel of its program, shapes that run it).
 KERNELS: dict[str, tuple[str, str, tuple[tuple[int, int], ...]]] = {

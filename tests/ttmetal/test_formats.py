@@ -9,6 +9,8 @@ SHAPES = [(), (1,), (33,), (1, 1), (7, 33), (31, 32), (65, 100), (2, 3, 40, 5)]
 
 def values(shape, name):
     rng = np.random.default_rng(len(shape))
+    if name == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
     if name in ("i32", "u32"):
         return rng.integers(0, 2**31 - 1, shape).astype(formats.tile_format(name).dtype.numpy)
     return rng.standard_normal(shape).astype(np.float32)

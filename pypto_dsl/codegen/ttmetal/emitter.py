@@ -26,7 +26,7 @@ from pypto_dsl.compiler.tile_ir.ttmetal import (
 )
 
 RINGS = {"reserve": "cb_reserve_back", "push": "cb_push_back", "wait": "cb_wait_front", "pop": "cb_pop_front"}
-ELEMENTS = {"bf16": "uint16_t", "f32": "uint32_t", "i32": "uint32_t"}
+ELEMENTS = {"bf16": "uint16_t", "bool": "uint16_t", "f32": "uint32_t", "i32": "uint32_t"}
 DATAFLOW = ("api/dataflow/dataflow_api.h", "api/tensor/tensor_accessor.h")
 
 LANE = """\

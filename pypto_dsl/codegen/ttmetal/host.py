@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 CONFIGS = {"reader": "ttnn.ReaderConfigDescriptor()", "writer": "ttnn.WriterConfigDescriptor()"}
-TTNN_DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bfp8_b": "bfloat8_b", "bfp4_b": "bfloat4_b"}
+TTNN_DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bfp8_b": "bfloat8_b", "bfp4_b": "bfloat4_b",
+                "bool": "bfloat16"}
 
 HEAD = '''\
 import pathlib

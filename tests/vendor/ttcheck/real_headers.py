@@ -20,7 +20,8 @@ COMPILER = "riscv64-unknown-elf-g++"
 PICOLIBC = Path("/usr/lib/picolibc/riscv64-unknown-elf/include")
 HOST_CXX = Path("/usr/include/c++")
 # format -> (DataFormat number, bytes of a tile)
-FORMATS = {"f32": (0, 4096), "bf16": (5, 2048), "bfp8_b": (6, 1088), "bfp4_b": (7, 576), "i32": (8, 4096), "u32": (24, 4096)}
+FORMATS = {"f32": (0, 4096), "bf16": (5, 2048), "bool": (5, 2048),
+           "bfp8_b": (6, 1088), "bfp4_b": (7, 576), "i32": (8, 4096), "u32": (24, 4096)}
 TF32, BF16, UNUSED, BUFFERS = 4, 5, 255, 32
 HIFI4 = 4
 

@@ -1,19 +1,17 @@
 """Slicing: one nest of tile statements becomes the bodies of reader, compute and writer, with every ring action in its place."""
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pypto_dsl.compiler.dtypes import F32, DType
-from pypto_dsl.compiler.index import Atom, Index, as_index, floordiv, modulo, var
-from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, Window, geometry, window
+from pypto_dsl.compiler.dtypes import F32
+from pypto_dsl.compiler.index import Atom, Index, as_index, floordiv, minimum, modulo, var
+from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, Window, geometry, matrix, window
+from pypto_dsl.compiler.placement.ttmetal.rebuild import rebuild
 from pypto_dsl.compiler.placement.ttmetal.rings import scope_of
 from pypto_dsl.compiler.placement.ttmetal.select import COL, ROW, reads, walk
-from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Buffer, Constant, For, If, Let, Load, Param, ScalarRead, Statement, Store, TileKernel
+from pypto_dsl.compiler.tile_ir.nodes import Buffer, Constant, For, If, Let, Load, Pad, Param, ScalarRead, Statement, Store, TileKernel
 from pypto_dsl.compiler.tile_ir.ttmetal import (
     Axis,
     Comment,
@@ -119,18 +117,8 @@ def _counts(kernel: TileKernel, body: Sequence[Statement]) -> tuple[list[Let], l
             name = next(n for n in (wish, *(f"{wish}_{i}" for i in range(2, len(taken) + 3))) if n not in taken)
             taken.add(name)
             lets.append(Let(name, s.stop, 32))
-    return lets, [replace_atoms(s, {let.value.terms[0][0][0]: let.name for let in lets}) for s in body]
-
-
-def replace_atoms(node: Any, names: Mapping[Atom, str]) -> Any:
-    """A statement whose Indexes have the given atoms replaced by variables."""
-    if isinstance(node, Index):
-        return _renamed(node, names)
-    if isinstance(node, tuple):
-        return tuple(replace_atoms(x, names) for x in node)
-    if dataclasses.is_dataclass(node) and not isinstance(node, (Param, Buffer, Span, DType, type)):
-        return replace(node, **{f.name: replace_atoms(getattr(node, f.name), names) for f in dataclasses.fields(node) if f.init})
-    return node
+    names = {let.value.terms[0][0][0]: let.name for let in lets}
+    return lets, list(rebuild(tuple(body), index=lambda x: _renamed(x, names), buffer=lambda b: b))
 
 
 def _renamed(x: Index, names: Mapping[Atom, str]) -> Index:
@@ -304,14 +292,30 @@ def _pads(k: Slicer, s: Load, at: tuple[Index, Index] | None) -> list[Statement]
     result: list[Statement] = []
     for pad in s.pads:
         last = counts[pad.axis] - 1
+        where, valid = _last_step(k, s, pad)
         if at is not None:
-            call = PadTile(s.buffer, ZERO, pad.axis, pad.valid, pad.value)
-            result += [call] if last.constant == 0 else [When(at[pad.axis], last, (call,))]
-            continue
-        other = Axis((COL, ROW)[pad.axis], counts[1 - pad.axis])
-        index = _at(other) * w.col_tiles + last if pad.axis == 1 else last * w.col_tiles + _at(other)
-        result += _loop(other, [PadTile(s.buffer, index, pad.axis, pad.valid, pad.value)])
+            call: Statement = PadTile(s.buffer, ZERO, pad.axis, valid, pad.value)
+            inside = [call] if last.constant == 0 else [When(at[pad.axis], last, (call,))]
+        else:
+            other = Axis((COL, ROW)[pad.axis], counts[1 - pad.axis])
+            index = _at(other) * w.col_tiles + last if pad.axis == 1 else last * w.col_tiles + _at(other)
+            inside = _loop(other, [PadTile(s.buffer, index, pad.axis, valid, pad.value)])
+        result += inside if where is None else [When(where[0], where[1], tuple(inside))]
     return result
+
+
+def _last_step(k: Slicer, s: Load, pad: Pad) -> tuple[tuple[Index, Index] | None, Index]:
+    """For live lanes min(tile, extent - offset): (where the last tile is, its live lanes); otherwise everywhere, the lanes as they are.
+
+    Only the last tile along an axis is ragged, and which one that is, is known from the offset.
+    """
+    size = (k.tile.rows, k.tile.cols)[pad.axis]
+    offset = k.scope.spelled((ZERO, ZERO, *s.region.offset)[pad.axis - 2])
+    _, rows, cols = matrix(s.region.param)
+    whole = (rows, cols)[pad.axis]
+    if k.scope.spelled(pad.valid) != minimum(size, whole - offset):
+        return None, pad.valid
+    return (floordiv(offset, size), k.tile.tiles(whole, pad.axis) - 1), k.tile.valid(whole, pad.axis)
 
 
 # ---- writer ------------------------------------------------------------------------------------------------------------------

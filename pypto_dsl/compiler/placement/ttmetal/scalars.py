@@ -1,17 +1,15 @@
 """Numbers that the host computes once: tile counts and tails of the extents, as scalars with a definition."""
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pypto_dsl.compiler.dtypes import F32, I64
 from pypto_dsl.compiler.index import Compound, Index, as_index, var
-from pypto_dsl.compiler.span import Span
+from pypto_dsl.compiler.placement.ttmetal.rebuild import rebuild
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import IndexValue, Param, Scalar, ScalarRead, TileKernel
+from pypto_dsl.compiler.tile_ir.nodes import IndexValue, Scalar, ScalarRead, TileKernel
 from pypto_dsl.compiler.tile_ir.ttmetal import FillTile, PadTile
 
 
@@ -76,27 +74,15 @@ def hoist_scalars(kernel: TileKernel, target: Target) -> TileKernel:
     names = {*known, *kernel.grid.vars, *(p.name for p in kernel.params)}
     hoisted = Hoisted(known, int(target.table("geometry")["cols"]), names)
 
-    def visit(node: Any) -> Any:
-        if isinstance(node, Index):
-            return hoisted.index(node)
+    def first(node: Any) -> Any:
         if isinstance(node, IndexValue) and hoisted.fixed(node.value):
             return ScalarRead(hoisted.scalar(node.value, "f32", f"{node.value}_f32"), F32)
         if isinstance(node, (PadTile, FillTile)) and node.valid is not None and hoisted.fixed(node.valid) and node.valid.name is None:
             wish = "_".join(sorted(node.valid.variables())) + "_last"
-            node = replace(node, valid=var(hoisted.scalar(node.valid, "i64", wish)))
-        return _rebuild(node, visit)
+            return replace(node, valid=var(hoisted.scalar(node.valid, "i64", wish)))
+        return node
 
-    body = tuple(visit(s) for s in kernel.body)
-    once = tuple(visit(s) for s in kernel.once)
+    body, once = (rebuild(x, index=hoisted.index, first=first) for x in (kernel.body, kernel.once))
     grid = replace(kernel.grid, extents=tuple(hoisted.index(e) for e in kernel.grid.extents))
     scalars = (*kernel.scalars, *sorted(hoisted.made.values(), key=lambda s: s.name))
     return replace(kernel, body=body, once=once, grid=grid, scalars=scalars)
-
-
-def _rebuild(node: Any, visit: Callable[[Any], Any]) -> Any:
-    """A node with its fields visited; parameters keep their shapes, which the host needs as they are."""
-    if isinstance(node, tuple):
-        return tuple(visit(x) for x in node)
-    if dataclasses.is_dataclass(node) and not isinstance(node, (Index, Param, Span, type)) and type(node).__name__ != "DType":
-        return replace(node, **{f.name: visit(getattr(node, f.name)) for f in dataclasses.fields(node) if f.init})
-    return node

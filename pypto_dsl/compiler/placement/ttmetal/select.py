@@ -8,9 +8,10 @@ from typing import Literal
 
 from pypto_dsl.compiler.dtypes import BF16, BOOL, F32, DType
 from pypto_dsl.compiler.errors import CompilerBug, error
-from pypto_dsl.compiler.index import Index, as_index, floordiv, minimum, var
+from pypto_dsl.compiler.index import Index, as_index, ceildiv, minimum, var
 from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, geometry
 from pypto_dsl.compiler.placement.ttmetal.lowering import NARROW, Helpers, Lowering, Unique
+from pypto_dsl.compiler.placement.ttmetal.rebuild import substituted
 from pypto_dsl.compiler.placement.ttmetal.slots import place_map, place_reduce
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import (
@@ -179,7 +180,8 @@ def _body(k: Selection, body: Sequence[Statement]) -> list[Statement]:
         elif isinstance(s, For) and s.kind == "reduce":
             result += _reduce_loop(k, s)
         elif isinstance(s, For):
-            result.append(replace(s, body=tuple(_body(k, s.body))))
+            loop = _in_tiles(k, s)
+            result.append(replace(loop, body=tuple(_body(k, loop.body))))
         elif isinstance(s, If):
             result.append(replace(s, body=tuple(_body(k, s.body)), orelse=tuple(_body(k, s.orelse))))
         elif isinstance(s, (Load, Store)):
@@ -187,6 +189,15 @@ def _body(k: Selection, body: Sequence[Statement]) -> list[Statement]:
         else:
             raise CompilerBug("placement.ttmetal.select", f"{type(s).__name__} has no form")
     return result
+
+
+def _in_tiles(k: Selection, loop: For) -> For:
+    """A loop over elements in steps of whole tiles as one that counts its turns."""
+    if loop.start != as_index(0) or loop.step.constant in (None, 1) or (loop.step % k.tile.rows).constant != 0:
+        return loop
+    name = k.unique.fresh(f"{loop.var}_step")
+    body = substituted(loop.body, {loop.var: var(name) * loop.step})
+    return replace(loop, var=name, stop=ceildiv(loop.stop, loop.step), step=as_index(1), body=body)
 
 
 def _axes(k: Selection, rows: Index, cols: Index) -> tuple[Axis, Axis, Index, Index]:
@@ -291,6 +302,8 @@ def _dtype_of(ops: Sequence[BlockOp], value: str) -> DType:
 
 def _reduce_loop(k: Selection, loop: For) -> list[Statement]:
     """Init, a loop over steps, Finish: DST is held across the loop, so the loop's loads belong to the reduction."""
+    whole = loop.stop
+    loop = _in_tiles(k, loop)
     lets = [s for s in loop.body if isinstance(s, Let)]
     loads = [s for s in loop.body if isinstance(s, Load)]
     blocks = [s for s in loop.body if isinstance(s, Block)]
@@ -303,10 +316,11 @@ def _reduce_loop(k: Selection, loop: For) -> list[Statement]:
         k.lets[let.name] = let.value
     reduce = blocks[0].reduces[0]
     k.initial.pop(reduce.target.name, None)
-    return _reduction(k, blocks[0], reduce, reduce.value, replace(loop, body=(*lets, *loads)))
+    return _reduction(k, blocks[0], reduce, reduce.value, replace(loop, body=(*lets, *loads)), whole)
 
 
-def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For | None) -> list[Statement]:
+def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For | None,
+               whole: Index | None = None) -> list[Statement]:
     """One reduction: on the FPU where the ring's format is exact there, else on the SFPU in f32."""
     if r.kind not in k.target.table("reduce")["sfpu"]:
         raise error("PT502", f"the {r.kind} of a tile is not supported on target {k.target.name}", r.span or block.span,
@@ -322,7 +336,7 @@ def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For
         low.lower(op)
     resolved = low.resolve(value)
     extent = (block.rows, block.cols)[r.axis]
-    total = _whole(k, extent, r.axis, steps)
+    total = spelled(k, extent) if whole is None else whole
     ragged = k.tile.ragged(total, r.axis)
     if r.kind == "max" and isinstance(resolved, ReadBuffer) and resolved.how == "full":
         k.maxima[r.target.name] = (resolved.buffer.name, r.axis)
@@ -337,7 +351,7 @@ def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For
                             steps=steps, span=span, text=text)]
     result = low.slot(resolved)
     if not padded:
-        result = _mask(k, low, r.axis, total, row if r.axis == 0 else col, steps, result, identity)
+        result = _mask(k, low, r.axis, total, row if r.axis == 0 else col, steps, inner.count, result, identity)
     statement = ReduceTiles(kind, r.axis, "sfpu", outer, inner, r.target, tuple(low.ops), result, steps=steps, span=span, text=text)
     placed = place_reduce(statement, k.target, k.fp32_dest)
     if placed is not None:
@@ -392,11 +406,6 @@ def _fpu_reduces(k: Selection, r: Reduce, value: ReadBuffer, padded: bool) -> bo
     return bool(k.target.table("formats")[value.buffer.dtype.name]["fpu"])
 
 
-def _whole(k: Selection, extent: Index, axis: int, steps: For | None) -> Index:
-    """The extent of the whole reduced dimension: that of the loop, or of the Block."""
-    return steps.stop if steps is not None else spelled(k, extent)
-
-
 def _demand(k: Selection, buffer: Buffer, axis: int, value: float) -> bool:
     """Ask the buffer's Load for a pad; False when nothing loads it, its format has no lanes, or another value is in force."""
     if buffer.name not in k.loaded or buffer.dtype.kind == "block":
@@ -404,13 +413,14 @@ def _demand(k: Selection, buffer: Buffer, axis: int, value: float) -> bool:
     return k.pads.setdefault((buffer.name, axis), value) == value
 
 
-def _mask(k: Selection, low: Lowering, axis: int, total: Index, here: Index, steps: For | None, value: str, identity: float) -> str:
+def _mask(k: Selection, low: Lowering, axis: int, total: Index, here: Index, steps: For | None, per_step: Index, value: str,
+          identity: float) -> str:
     """``value`` with the identity in the dead lanes of the last tile, by a mask tile that the reader makes once."""
     first = next((o.tiles[0].buffer.dtype for o in low.ops if o.engine == "copy"), F32)
     mask = helper(k, "valid", axis, first if first in (F32, BF16) else F32, k.tile.valid(total, axis))
     last = k.tile.tiles(total, axis) - 1
     if steps is not None:
-        here = here + floordiv(var(steps.var), (k.tile.rows, k.tile.cols)[axis])
+        here = here + var(steps.var) * per_step
     only = () if last.constant == 0 else (here, last)
     at = len(low.ops)
     live = low.add("copy", "copy", mask.dtype, tiles=(TileRef(mask, as_index(0)),), wish="live")
@@ -434,12 +444,14 @@ def _matmul(k: Selection, s: Accumulate) -> MatmulTiles:
         raise error("PT523", f"a transposed first operand of matmul is not supported on target {k.target.name}", s.span,
                     help="transpose it before the kernel", target=k.target.name)
     rows, cols = (Axis(n, k.tile.tiles(spelled(k, e), axis)) for axis, (n, e) in enumerate(((ROW, s.m), (COL, s.n))))
-    inner = Axis("tile_k", k.tile.tiles(minimum(s.step, s.k - var(s.var)), 1))
+    steps = _in_tiles(k, For(s.var, as_index(0), s.k, s.step, "reduce", s.loads))
+    inner = Axis("tile_k", k.tile.tiles(minimum(s.step, s.k - var(steps.var) * s.step), 1))
+    loads = tuple(x for x in steps.body if isinstance(x, Load))
     if k.tile.ragged(s.k, 1):
         for buffer, axis in ((s.a, 1), (s.b, 1 if s.b_transposed else 0)):
             if not _demand(k, buffer, axis, 0.0):
                 raise CompilerBug("placement.ttmetal.select", f"the operand {buffer.name} of a product cannot be padded")
-    return MatmulTiles(s.var, s.k, s.step, s.loads, s.a, s.b, s.target, rows, cols, inner, s.b_transposed, s.span, s.text)
+    return MatmulTiles(steps.var, steps.stop, steps.step, loads, s.a, s.b, s.target, rows, cols, inner, s.b_transposed, s.span, s.text)
 
 
 # ---- buffers -----------------------------------------------------------------------------------------------------------------
