@@ -43,12 +43,13 @@ def values(name: str) -> Array:
         low, high = dtype.range
         edges = [v for w in (8, 16, 32, 64) for v in (2**(w - 1), 2**(w - 1) - 1, -(2**(w - 1)), 2**w - 1) if low <= v <= high]
         return np.concatenate([np.array([low, high, 0, 1, *edges], dtype.numpy), rng.integers(low, high, 200, dtype.numpy, endpoint=True)])
-    midpoints = [(1 + 2.0**-8) * 2**k for k in range(-3, 4)] + [(1 + 2.0**-11) * 2**k for k in range(-3, 4)] + [1 + 2.0**-8 + 2.0**-40]
+    midpoints = [(1 + 2.0**-bits) * 2**k for bits in (8, 11) for k in range(-3, 4)] + [1 + 2.0**-8 + 2.0**-40]
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.5, 1.5, 2.5, -1.5, -2.5, 0.49999997, 127.5, 128.5, 255.5, -128.5, 32767.5,
                65504.0, 1e-40]
     wide = [2147483647.0, 2147483648.0, -2147483648.0, -2147483904.0, 4294967296.0, 9.2e18, 9.3e18, -9.3e18, 1.9e19, 3e38, -3e38]
     with np.errstate(all="ignore"):
-        return np.concatenate([np.array(special + wide + midpoints), rng.normal(size=100) * 1000, rng.normal(size=100) * 1e10]).astype(dtype.numpy)
+        drawn = [rng.normal(size=100) * 1000, rng.normal(size=100) * 1e10]
+        return np.concatenate([np.array(special + wide + midpoints), *drawn]).astype(dtype.numpy)
 
 
 @pytest.mark.parametrize("target", NAMES)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pypto_dsl.codegen.llvm import elements, sums
 from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import View, address, evaluate, zero
-from pypto_dsl.codegen.llvm.lanes import Context, Lanes, Position, load_vector, store_vector
+from pypto_dsl.codegen.llvm.lanes import Context, Lanes, Position, key, load_vector, store_vector
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, as_index, var
@@ -227,7 +227,7 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
         for s, ty in zip(states, types, strict=True):
             place = b.offset(s.partials, column & (sums.PARTIALS - 1), ty.element)
             before = b.load(ty, place)
-            value = elements.to_memory(b, values[s.reduce.value], s.dtype)
+            value = elements.to_memory(b, values[key(s.reduce.value)], s.dtype)
             merged = sums.combine(b, s.kind, s.dtype, before, value)
             b.store(merged if mask is None else b.select(mask, merged, before), place)
 
@@ -251,7 +251,7 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
             values = lanes.at(position)
             lanes.write(values, position)
             for k, s in enumerate(states):
-                value = elements.to_memory(b, values[s.reduce.value], s.dtype)
+                value = elements.to_memory(b, values[key(s.reduce.value)], s.dtype)
                 result[k * parts + part] = sums.combine(b, s.kind, s.dtype, carried[k * parts + part], value)
         return result
 
@@ -311,7 +311,7 @@ def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, 
             values = lanes.at(position)
             lanes.write(values, position)
             for k, (reduce, state) in enumerate(targets):
-                value = elements.to_memory(b, values[reduce.value], state.dtype)
+                value = elements.to_memory(b, values[key(reduce.value)], state.dtype)
                 accumulators[k] = sums.combine(b, state.kind, state.dtype, accumulators[k], value)
         for place, value in zip(places, accumulators, strict=True):
             b.store(value, place)

@@ -404,6 +404,20 @@ class Builder:
             return results
         return [self.phi(c.type, [(c, before), (r, latch)]) for c, r in zip(carried, results, strict=True)]
 
+    def repeat(self, turn: Callable[[list[Value]], tuple[Value, list[Value]]], start: Sequence[Value], hint: str) -> list[Value]:
+        """``do: again, values = turn(values) while again``; returns the last values."""
+        before, head, done = self.block, self.label(hint), self.label(f"{hint}.end")
+        self.jump(head)
+        self.place(head)
+        phis = [Value(self, s.type, self.fresh()) for s in start]
+        position = len(self.lines)
+        again, following = turn(phis)
+        carried = zip(phis, start, following, strict=True)
+        self.lines[position:position] = [f"  {p} = phi {p.type} [ {s}, %{before} ], [ {f}, %{self.block} ]" for p, s, f in carried]
+        self.branch(again, head, done)
+        self.place(done)
+        return following
+
     # -- the function ------------------------------------------------------------------------------------------------------
     def finish(self, header: str, result: Value | None = None, attributes: str = "#0") -> str:
         """The whole function; ``header`` is what stands between ``define`` and the attributes."""

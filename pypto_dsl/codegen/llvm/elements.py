@@ -140,7 +140,8 @@ def cast(b: Builder, value: Value, source: DType, target: DType, mode: str, satu
 def _to_float(b: Builder, value: Value, source: DType, target: DType, mode: str, span: Span | None) -> Value:
     """f32, f64 or an integer as a float dtype."""
     if mode not in _NEAREST and mode not in _DIRECTED:
-        raise error("PT502", f"{source.name} is not rounded to {target.name} by {mode}", span, help=f"one of {', '.join(_NEAREST + _DIRECTED)}")
+        known = ", ".join(_NEAREST + _DIRECTED)
+        raise error("PT502", f"{source.name} is not rounded to {target.name} by {mode}", span, help=f"one of {known}")
     if target.bits > source.bits and source.is_float:
         return b.convert("fpext", value, "double")
     if target is dtypes.F64 or (target is dtypes.F32 and not source.is_float and mode in _NEAREST):

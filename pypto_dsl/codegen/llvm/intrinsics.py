@@ -91,6 +91,34 @@ def _extreme(largest: bool) -> Writer:
     return lambda b, use: extreme(b, use.operands[0], use.operands[1], use.sources[0], largest)
 
 
+def _in_double(name: str) -> Writer:
+    """A C library function of f64, for f32 too: the result is rounded once more."""
+
+    def write(b: Builder, use: Use) -> Value:
+        x = use.operands[0]
+        if use.sources[0] is dtypes.F64:
+            return double.per_lane(b, name, x)
+        return b.convert("fptrunc", double.per_lane(b, name, b.convert("fpext", x, "double")), "float")
+
+    return write
+
+
+def _gcd(b: Builder, use: Use) -> Value:
+    """Euclid's algorithm on magnitudes, all lanes until the last is done."""
+    x, y = use.operands
+    if use.sources[0].signed:
+        x, y = (b.call(v.type, f"llvm.abs.{v.type.mangled}", v, b.constant(I1, 0)) for v in (x, y))
+
+    def turn(values: list[Value]) -> tuple[Value, list[Value]]:
+        large, small = values
+        done = b.compare("eq", small, 0)
+        rest = b.binary("urem", large, b.select(done, b.constant(small.type, 1), small))
+        following = [b.select(done, large, small), b.select(done, b.constant(small.type, 0), rest)]
+        return b.any(b.compare("ne", following[1], 0)), following
+
+    return b.repeat(turn, [x, y], "euclid")[0]
+
+
 _SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
 _FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
@@ -182,6 +210,10 @@ WRITERS: dict[str, Writer] = {
     "sqrt": _unary(root.sqrt),
     "rsqrt": _by_precision(root.rsqrt, double.rsqrt),
     "rint": _rounding("llvm.rint"),
+    "fmod": lambda b, use: double.per_lane(b, "fmodf" if use.sources[0] is dtypes.F32 else "fmod", *use.operands),
+    "lgamma": _in_double("lgamma"),
+    "gcd": _gcd,
+    "positive": _unary(lambda b, x: x),
     "floor": _rounding("llvm.floor"),
     "ceil": _rounding("llvm.ceil"),
     "trunc": _rounding("llvm.trunc"),

@@ -42,6 +42,16 @@ class Position:
     mask: Value | None
 
 
+Key = t.Operand | tuple[str, str]
+
+
+def key(operand: t.Operand) -> Key:
+    """What tells operands apart: -0.0 and 0.0 are equal numbers and different constants, NaN is not equal to itself."""
+    if isinstance(operand, t.Constant) and isinstance(operand.value, float):
+        return (operand.value.hex(), operand.dtype.name)
+    return operand
+
+
 class Lanes:
     """Writes one Block's operations at every level."""
 
@@ -53,7 +63,7 @@ class Lanes:
         for op in block.ops:
             self.levels[op.result] = max((self.level(o) for o in op.operands), default=UNIFORM)
             self.dtypes[op.result] = op.dtype
-        self.known: dict[t.Operand, Value] = {}  # values of the levels already written
+        self.known: dict[Key, Value] = {}  # values of the levels already written
 
     # -- what operands are ---------------------------------------------------------------------------------------------
 
@@ -85,44 +95,48 @@ class Lanes:
 
     def before_row(self, row: Value) -> None:
         """Write what depends on the row only."""
-        for operand in [o for o in self.known if self.level(o) == ROW]:
-            del self.known[operand]
+        for operand in self._operands():
+            if self.level(operand) == ROW:
+                self.known.pop(key(operand), None)
+        for op in self.block.ops:
+            if self.levels[op.result] == ROW:
+                self.known.pop(op.result, None)
         self._write_level(ROW, Position(row, zero(self.b), None))
 
     def _write_level(self, level: int, position: Position) -> None:
         for operand in self._operands():
             if not isinstance(operand, str) and self.level(operand) == level:
-                self.known[operand] = self._leaf(operand, position)
+                self.known[key(operand)] = self._leaf(operand, position)
         for op in self.block.ops:
             if self.levels[op.result] == level:
                 self.known[op.result] = self._operation(op, self.known)
 
     def _operands(self) -> list[t.Operand]:
-        found: dict[t.Operand, None] = {}
-        for op in self.block.ops:
-            found.update(dict.fromkeys(op.operands))
-        found.update(dict.fromkeys(w.value for w in self.block.writes))
-        found.update(dict.fromkeys(r.value for r in self.block.reduces))
-        return list(found)
+        """Operands in order of first use, each once."""
+        found: dict[Key, t.Operand] = {}
+        every = [o for op in self.block.ops for o in op.operands]
+        for operand in (*every, *(w.value for w in self.block.writes), *(r.value for r in self.block.reduces)):
+            found.setdefault(key(operand), operand)
+        return list(found.values())
 
     # -- one vector --------------------------------------------------------------------------------------------------------
 
-    def at(self, position: Position) -> Mapping[t.Operand, Value]:
+    def at(self, position: Position) -> Mapping[Key, Value]:
         """Every operand and operation at one vector of lanes."""
         values = dict(self.known)
         for operand in self._operands():
-            if operand not in values and not isinstance(operand, str):
-                values[operand] = self._leaf(operand, position)
+            if key(operand) not in values and not isinstance(operand, str):
+                values[key(operand)] = self._leaf(operand, position)
         for op in self.block.ops:
             if op.result not in values:
                 values[op.result] = self._operation(op, values)
         return values
 
-    def write(self, values: Mapping[t.Operand, Value], position: Position, past_caches: bool = False) -> None:
+    def write(self, values: Mapping[Key, Value], position: Position, past_caches: bool = False) -> None:
         """Store the Block's outputs; ``past_caches`` needs addresses aligned to the vector."""
         for output in self.block.writes:
             view = self._view(output.buffer)
-            stored = elements.to_memory(self.b, values[output.value], output.buffer.dtype)
+            stored = elements.to_memory(self.b, values[key(output.value)], output.buffer.dtype)
             store_vector(self.b, stored, view, position, past_caches)
 
     def single_output(self) -> View | None:
@@ -138,13 +152,13 @@ class Lanes:
             raise CompilerBug("codegen/llvm", f"the buffer `{buffer.name}` is used before anything fills it")
         return view.turned() if self.context.turned else view
 
-    def _operation(self, op: t.BlockOp, values: Mapping[t.Operand, Value]) -> Value:
+    def _operation(self, op: t.BlockOp, values: Mapping[Key, Value]) -> Value:
         if op.source:
             self.b.comment(f"{op.source}: {op.name}")
-        uniform = tuple(self.b.extract(values[o], 0) if op.name == "pow" and self.level(o) == UNIFORM else None for o in op.operands)
+        uniform = tuple(self.b.extract(values[key(o)], 0) if op.name == "pow" and self.level(o) == UNIFORM else None for o in op.operands)
         literals = tuple(o.value if isinstance(o, t.Constant) else None for o in op.operands)
-        use = Use(tuple(values[o] for o in op.operands), tuple(self.dtype(o) for o in op.operands), op.dtype, dict(op.attributes), uniform,
-                  literals, op.span)
+        operands, sources = tuple(values[key(o)] for o in op.operands), tuple(self.dtype(o) for o in op.operands)
+        use = Use(operands, sources, op.dtype, dict(op.attributes), uniform, literals, op.span)
         return intrinsics.write(self.b, op.name, use)
 
     def _leaf(self, operand: t.Operand, position: Position) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pypto_dsl.codegen.llvm.builder import F64, Builder, Value
+from pypto_dsl.codegen.llvm.builder import F64, Builder, Type, Value
 
 LIBM = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "tanh")
 
@@ -12,11 +12,12 @@ LIBM = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "tanh")
 def per_lane(b: Builder, name: str, *arguments: Value) -> Value:
     """Call the scalar function ``name`` for every lane."""
     type = arguments[0].type
+    scalar = Type(type.element)
     if not type.lanes:
-        return b.call(F64, name, *arguments)
+        return b.call(scalar, name, *arguments)
     result = b.named(type, "poison")
     for lane in range(type.lanes):
-        result = b.insert(result, b.call(F64, name, *(b.extract(a, lane) for a in arguments)), lane)
+        result = b.insert(result, b.call(scalar, name, *(b.extract(a, lane) for a in arguments)), lane)
     return result
 
 

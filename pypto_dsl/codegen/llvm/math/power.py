@@ -140,22 +140,16 @@ def pow_integer(b: Builder, x: Value, y: Value, signed: bool) -> Value:
     one = b.constant(x.type, 1)
     negative = b.compare("slt", y, 0) if signed else b.constant(x.type.of("i1"), 0)
     left = b.select(negative, b.constant(y.type, 0), y)
-    before, turn, done = b.block, b.label("power"), b.label("power.end")
-    b.jump(turn)
-    b.place(turn)
-    names = [b.fresh() for _ in range(3)]
-    result, base, rest = (b.named(x.type, n) for n in names)
-    at = len(b.lines)
-    bit = b.compare("ne", rest & 1, 0)
-    result2 = b.select(bit, result * base, result)
-    base2, rest2 = base * base, rest.lshr(1)
-    starts = (one, x, left)
-    carried = zip((result, base, rest), starts, (result2, base2, rest2), strict=True)
-    b.lines[at:at] = [f"  {p} = phi {p.type} [ {s}, %{before} ], [ {n}, %{turn} ]" for p, s, n in carried]
-    b.branch(b.any(b.compare("ne", rest2, 0)), turn, done)
-    b.place(done)
+
+    def turn(values: list[Value]) -> tuple[Value, list[Value]]:
+        result, base, rest = values
+        multiplied = b.select(b.compare("ne", rest & 1, 0), result * base, result)
+        shorter = rest.lshr(1)
+        return b.any(b.compare("ne", shorter, 0)), [multiplied, base * base, shorter]
+
+    result = b.repeat(turn, [one, x, left], "power")[0]
     if not signed:
-        return result2
+        return result
     alternating = b.select(b.compare("ne", y & 1, 0), b.constant(x.type, -1), 1)
     inverse = b.select(b.compare("eq", x, -1), alternating, b.select(b.compare("eq", x, 1), one, 0))
-    return b.select(negative, inverse, result2)
+    return b.select(negative, inverse, result)
