@@ -173,14 +173,20 @@ def _array(name: str, annotation: Annotation, shape: Shape | None, generator: np
     return measure.generated(extents, dtype, generator)
 
 
+OPEN_EXTENT = 100  # what a symbol of a text kernel stands for when no --shape says otherwise
+
+
 def _graph_arguments(graph: Graph, given: Mapping[str, Shape], generator: np.random.Generator) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for parameter in graph.parameters:
-        shape, t = given.get(parameter.name), parameter.type
-        extents = shape.extents if shape is not None and shape.extents is not None else t.static_shape
-        if extents is None:
-            raise click.UsageError(f"`{parameter.name}` is {t}: give --shape {parameter.name}={'x'.join(['64'] * t.rank)}")
-        if len(extents) != t.rank:
-            raise click.UsageError(f"`{parameter.name}` is {t} and has {t.rank} axes; --shape gives {len(extents)}")
-        found[parameter.name] = measure.generated(extents, t.dtype, generator)
-    return found
+    """Arrays for a graph read from text: its symbols are taken from the given shapes, all others are `OPEN_EXTENT`."""
+    ranks = {p.name: p.type for p in graph.parameters}
+    for name, shape in given.items():
+        if name not in ranks:
+            raise click.BadParameter(f"{graph.name} has no parameter {name}; it has {', '.join(ranks)}", param_hint="--shape")
+        if shape.extents is not None and len(shape.extents) != ranks[name].rank:
+            raise click.BadParameter(f"`{name}` is {ranks[name]}, and {len(shape.extents)} extents are given", param_hint="--shape")
+    symbols = {s.name: OPEN_EXTENT for s in graph.symbols.values()}
+    for symbol in graph.symbols.values():
+        shape_of = given.get(symbol.parameter)
+        if symbol.kind == "dim" and shape_of is not None and shape_of.extents is not None:
+            symbols[symbol.name] = shape_of.extents[symbol.axis]
+    return {p.name: measure.generated([e.evaluate(symbols) for e in p.type.shape], p.type.dtype, generator) for p in graph.parameters}

@@ -63,6 +63,11 @@ def test_the_readme_kernel_runs(readme_kernel):
     assert done.returncode == 0 and done.stdout.startswith("[["), done.stderr
 
 
+def numberless(text: str) -> str:
+    """LLVM's registers and blocks without their numbers, which every change of an emitter moves."""
+    return re.sub(r"%v\d+", "%v", re.sub(r"\b(item|vector|tail)(\.end)?\d+", r"\1\2", text))
+
+
 @pytest.mark.parametrize("target, file, excerpt", EXCERPTS, ids=[e[0] for e in EXCERPTS])
 def test_readme_excerpts_are_emitted(readme_kernel, target, file, excerpt):
     _, module = readme_kernel
@@ -73,7 +78,7 @@ def test_readme_excerpts_are_emitted(readme_kernel, target, file, excerpt):
     else:
         text = targets.files(target, graph)[file]
     for part in excerpt.split("\n  ...\n"):
-        assert part in text, part
+        assert numberless(part) in numberless(text), part
 
 
 def test_there_is_an_excerpt_for_each_family():
