@@ -83,7 +83,7 @@ def bits_apart(got: Array, want: Array) -> Array:
 def ulps(got: Array, want: Array, scale: Array | None = None) -> Array:
     """The error in units in the last place of ``want``, or of ``scale`` where that is larger; inf where a special value differs.
 
-    Zeros of different sign, NaN against a number and inf against a finite number differ. Beyond the largest float, a finite result counts
+    Zeros of different sign (without a scale), NaN against a number and inf against a finite number differ. Beyond the largest float, a finite result counts
     as its neighbour.
     """
     g, w = got.astype(np.float64), want.astype(np.float64)
@@ -101,6 +101,8 @@ def ulps(got: Array, want: Array, scale: Array | None = None) -> Array:
         largest = float(info.max) if info is not None else float(np.array(_largest(got.dtype.name)))
         near = edge & (np.minimum(np.abs(g), np.abs(w)) > largest * (1 - 2.0 ** (3 - mantissa)))
         zeros = both & (g == 0) & (w == 0) & ~same
+    if scale is not None:
+        same |= zeros  # a sum that cancels or underflows may lose the sign of its zero
     return np.where(same, 0.0, np.where(near, 1.0, np.where(both & ~zeros, error, np.inf)))
 
 

@@ -121,7 +121,7 @@ class OpDefinition:
 
         None when none is stated. f64 has the f32 bound and 2 ulp for the reference's own functions, which are float64 too.
         """
-        if not dtype.is_float:
+        if not dtype.is_float or self.family == "compare":
             return 0
         stated = self.bounds.get(dtype.name, self.bounds.get("f32"))
         if stated is None or dtype.name in self.bounds or stated == 0:
@@ -245,18 +245,30 @@ def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes
           span: Span | None = None, names: Sequence[str] = ()) -> Any:
     """Type, shape-check and append an operation over Values and complete attributes."""
     call = Call(definition.name, tuple(operands), attributes, builder.graph, span or builder.span)
-    typing_ = definition.types(call)
-    _check_dtypes(definition, call, typing_)
-    shapes = definition.shape(call)
     present = [o for o in operands if o is not None]
-    _check_numbers(call, present, typing_)
-    result_types = [TensorType(a.dtype, shape, a.weak, live_extents(definition.name, definition.family, present, attributes, shape, builder.graph))
-                    for a, shape in zip(typing_.results, shapes, strict=True)]
+    result_types = derive(definition, call)
     stored = {k: v for k, v in attributes.items() if v is not None}
     if len(present) != len(operands):
         stored["absent"] = tuple(i for i, o in enumerate(operands) if o is None)
     made = builder.add(definition.name, present, result_types, stored, span=span, names=names)
     return made.result if len(made.results) == 1 else made.results
+
+
+def derive(definition: OpDefinition, call: Call) -> tuple[TensorType, ...]:
+    """The types of the results of one use; extents that must agree at run time become checks of ``call.graph``.
+
+    Raises KernelError: PT201.. dtypes, PT204 a number that does not fit, PT301.. shapes.
+    """
+    typing_ = definition.types(call)
+    _check_dtypes(definition, call, typing_)
+    present = [o for o in call.operands if o is not None]
+
+    def live(shape: tuple[Index, ...]) -> tuple[Index, ...] | None:
+        return live_extents(definition.name, definition.family, present, call.attributes, shape, call.graph)
+
+    shapes = definition.shape(call)
+    _check_numbers(call, present, typing_)
+    return tuple(TensorType(a.dtype, shape, a.weak, live(shape)) for a, shape in zip(typing_.results, shapes, strict=True))
 
 
 def _check_dtypes(definition: OpDefinition, call: Call, typing_: Typing) -> None:

@@ -207,7 +207,7 @@ def rad2deg(input: Tensor) -> Tensor:
     return mul(input, 180.0 / math.pi)
 
 
-@op(types=typing.float_unary, shape=shapes.broadcast, reference=functions.quiet(lambda x, base: np.power(np.broadcast_to(base, x.shape), x)),
+@op(types=typing.float_unary, shape=shapes.broadcast, reference=lambda x, base, **_: reference.power(base, x),
     family="elementwise", bound={"f32": 1}, derivation="as pow", dtypes=typing.FLOATS)
 def rpow(input: Tensor, base: Tensor | Number) -> Tensor:
     """``base`` raised to ``input``, in floats."""

@@ -23,6 +23,8 @@ DIVISIBLE: tuple[DType, ...] = (F32, F64, *NARROW, I32, U32)
 def _narrow_quotient(a: Tensor, b: Tensor, through: DType) -> Tensor:
     """The truncated quotient by way of a float in which it cannot round up to the next integer (twice the integer's bits and one)."""
     quotient = trunc(div(cast(a, through), cast(b, through)))
+    if a.type.dtype in NARROW:  # by way of INT32, because the smallest integer by -1 wraps and a cast from a float saturates
+        return cast(cast(quotient, I32, "CAST_RINT"), a.type.dtype)
     return cast(quotient, a.type.dtype, "CAST_RINT")
 
 

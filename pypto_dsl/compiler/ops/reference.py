@@ -152,7 +152,7 @@ def round_to(x: Array, dtype: DType) -> Array:
 
 
 def bitcast(x: Array, dtype: DType, source: DType, **_: Any) -> Array:
-    return np.ascontiguousarray(np.asarray(x).astype(source.numpy)).view(dtype.numpy)
+    return np.asarray(np.asarray(x).astype(source.numpy), order="C").view(dtype.numpy)  # ascontiguousarray would make a scalar a vector
 
 
 def maximum(a: Array, b: Array, **_: Any) -> Array:

@@ -1,0 +1,157 @@
+"""Every expansion tested as if it were a backend: legalized to primitives, run on the interpreter, compared with the reference."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from machine import PRIMITIVES, evaluate, execute, expanded, primitives_target, ulps
+from samples import accepted, elementwise_names, operands, reference_keywords
+
+from pypto_dsl.compiler.dtypes import BOOL, F32, F64, SIXTEEN_BIT_FLOATS, DType, of_numpy
+from pypto_dsl.compiler.errors import KernelError
+from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.ops.definition import OpDefinition
+
+COMPOSITE = [n for n in elementwise_names() if not REGISTRY[n].is_primitive]
+# Largest finite intermediate of sums of products: lanes where the terms leave f32 are not compared, since a sum in float64 does not.
+OVERFLOWS = 2.0**126
+
+
+def written_for(definition: OpDefinition, dtype: DType) -> bool:
+    """Whether the expansion computes on ``dtype`` (16-bit floats: on f32)."""
+    if definition.expands is None:
+        return True
+    computes = F32 if dtype in SIXTEEN_BIT_FLOATS and definition.widens else dtype
+    if computes.is_integer and F32 in definition.expands and computes not in definition.expands:
+        computes = F32  # a float function of integers
+    return computes in definition.expands
+
+
+def compare(name: str, got: np.ndarray, want: np.ndarray, arrays: list[np.ndarray]) -> float:
+    """The largest error in ulp (0 or inf for what is no float); asserts that it is within the bound."""
+    definition = REGISTRY[name]
+    assert got.dtype == want.dtype and got.shape == want.shape
+    dtype = of_numpy(got.dtype)
+    assert dtype is not None
+    if not got.size:
+        return 0.0
+    if not dtype.is_float:
+        wrong = np.flatnonzero(got.ravel() != want.ravel())
+        assert not wrong.size, f"{name}: {[a.ravel()[wrong[:3]] for a in arrays]} gives {got.ravel()[wrong[:3]]}, not {want.ravel()[wrong[:3]]}"
+        return 0.0
+    scale = None
+    if definition.scale is not None:
+        with np.errstate(all="ignore"):
+            scale = definition.scale(*(a.astype(np.float64) for a in arrays), **reference_keywords(definition))
+    error = ulps(got, want, scale)
+    if scale is not None:
+        error = np.where(np.broadcast_to(scale, error.shape) > OVERFLOWS, 0.0, error)
+    bound = definition.bound(dtype)
+    assert bound is not None, f"{name} states no bound"
+    worst = int(np.argmax(error))
+    assert error.ravel()[worst] <= bound, (
+        f"{name} {dtype}: {[a.ravel()[worst] for a in arrays if a.shape == got.shape]} gives {got.ravel()[worst]!r}, "
+        f"the reference {want.ravel()[worst]!r}: {error.ravel()[worst]} ulp, bound {bound}")
+    return float(error.ravel()[worst])
+
+
+@pytest.mark.parametrize("name", COMPOSITE)
+def test_expansion_is_within_its_bound(name: str) -> None:
+    """Over special values and random ones, on every dtype that the operation takes and the expansion is written for."""
+    definition = REGISTRY[name]
+    rng = np.random.default_rng(len(name))
+    tried = 0
+    for dtype in accepted(definition):
+        arrays = operands(definition, dtype, rng)
+        if not written_for(definition, dtype):
+            continue
+        try:
+            g = expanded(lambda *p, d=definition: d(*p), *arrays, target=PRIMITIVES)
+        except KernelError as refused:
+            assert refused.code == "PT502", refused
+            continue  # built from an operation that has no expansion on this dtype
+        want = evaluate(name, *arrays)
+        for got, wanted in zip(execute(g, *arrays), want if isinstance(want, list) else [want], strict=True):
+            compare(name, got, wanted, arrays)
+        tried += 1
+    assert tried or name in NEEDS_A_TARGETS_OWN
+
+
+# Built from fmod or gcd, which a target must have itself; their expansions are tested with those two as primitives.
+NEEDS_A_TARGETS_OWN = frozenset({"remainder", "lcm"})
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS_A_TARGETS_OWN))
+def test_expansion_over_a_targets_own(name: str) -> None:
+    """Integers and floats, with fmod as a primitive."""
+    definition = REGISTRY[name]
+    data = primitives_target()
+    target = type(data)(data.name, data.title, data.family, data.tile, {**data.ops, "fmod": frozenset({"f32", "f64"})}, data.data)
+    rng = np.random.default_rng(5)
+    for dtype in accepted(definition):
+        if dtype.bits == 64 and dtype is not F64:
+            continue
+        arrays = operands(definition, dtype, rng)
+        if name == "lcm" and dtype.bits == 32:
+            arrays = [a[np.abs(a.astype(np.int64)) < 2**15] for a in arrays]
+            arrays = [a[: min(map(len, arrays))] for a in arrays]
+        want = evaluate(name, *arrays)
+        compare(name, execute(expanded(lambda *p, d=definition: d(*p), *arrays, target=target), *arrays)[0], want, arrays)
+
+
+@pytest.mark.parametrize("rules", ["pypto", "pypto-strict", "ttnn", "tf-all", "tf-safe", "jax", "jax-x32", "jax-strict"])
+@pytest.mark.parametrize("name", COMPOSITE)
+def test_promotion_rules_do_not_change_an_expansion(name: str, rules: str) -> None:
+    """The same numbers under every rule set, on the first dtype that the expansion is written for."""
+    definition = REGISTRY[name]
+    rng = np.random.default_rng(1)
+    dtype = next(d for d in (*accepted(definition), F32) if written_for(definition, d))
+    arrays = [a[:60] for a in operands(definition, dtype, rng)]
+    try:
+        g = expanded(lambda *p: definition(*p), *arrays, rules=rules)
+        want = evaluate(name, *arrays, rules=rules)
+    except KernelError as refused:
+        assert refused.code in ("PT502", "PT202", "PT203"), refused
+        return
+    for got, wanted in zip(execute(g, *arrays), want if isinstance(want, list) else [want], strict=True):
+        if dtype is BOOL or not got.dtype.kind == "f" or definition.scale is None:
+            compare(name, got, wanted, arrays)
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (3, 5), (0,), (2, 0, 3), (65,), (2, 3, 33), ()], ids=str)
+@pytest.mark.parametrize("name", COMPOSITE)
+def test_shape_classes(name: str, shape: tuple[int, ...]) -> None:
+    """One element, tails, empty and rank 0 keep their shape in reference and expansion."""
+    definition = REGISTRY[name]
+    rng = np.random.default_rng(3)
+    dtype = F32 if definition.dtypes is None or F32 in definition.dtypes else definition.dtypes[0]
+    arrays = [np.resize(a[40:], shape).astype(dtype.numpy) if np.prod(shape) else np.zeros(shape, dtype.numpy)
+              for a in operands(definition, dtype, rng)]
+    want = evaluate(name, *arrays)
+    first = want[0] if isinstance(want, list) else want
+    assert first.shape == shape
+    try:
+        g = expanded(lambda *p: definition(*p), *arrays)
+    except KernelError as refused:
+        assert refused.code == "PT502"
+        return
+    for got, wanted in zip(execute(g, *arrays), want if isinstance(want, list) else [want], strict=True):
+        compare(name, got, wanted, arrays)
+
+
+@pytest.mark.parametrize("name", [n for n in COMPOSITE if len([p for p in REGISTRY[n].operands if not p.optional]) > 1])
+def test_broadcasting(name: str) -> None:
+    """A column against a row, and a scalar tensor: in-place operations broadcast their other operand only."""
+    definition = REGISTRY[name]
+    dtype = F32 if definition.dtypes is None or F32 in definition.dtypes else definition.dtypes[0]
+    rng = np.random.default_rng(4)
+    count = len([p for p in definition.operands if not p.optional])
+    shapes = [(3, 4), (1, 4), ()] if definition.effects else [(3, 1), (1, 4), (4,)]
+    arrays = [np.abs(rng.normal(size=shapes[i]) * 3 + 1).astype(dtype.numpy) for i in range(count)]
+    try:
+        g = expanded(lambda *p: definition(*p), *arrays)
+    except KernelError as refused:
+        assert refused.code == "PT502"
+        return
+    want = evaluate(name, *arrays)
+    assert want.shape == (3, 4)
+    compare(name, execute(g, *arrays)[0], want, [np.broadcast_to(a, (3, 4)) for a in arrays])
