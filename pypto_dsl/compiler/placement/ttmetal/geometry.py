@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.index import Compound, Index, as_index, ceildiv, floordiv, var
+from pypto_dsl.compiler.index import Compound, Index, as_index, ceildiv, floordiv, minimum, var
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Param, Region
@@ -23,7 +23,10 @@ class Geometry:
         """Whole tiles that ``extent`` elements take along an axis (0 rows, 1 columns); one when the extent is known to fit."""
         size = (self.rows, self.cols)[axis]
         bound = upper_bound(extent)
-        return as_index(1) if bound is not None and bound <= size else ceildiv(extent, size)
+        if bound is not None and bound <= size:
+            return as_index(1)
+        sides = _least(extent)
+        return ceildiv(extent, size) if sides is None else minimum(*(ceildiv(side, size) for side in sides))
 
     def valid(self, extent: Index, axis: int, spelled: Index | None = None) -> Index:
         """Live lanes of the last tile of ``extent`` elements; ``spelled`` is the extent without Lets, for counting tiles."""
@@ -41,16 +44,20 @@ def geometry(target: Target) -> Geometry:
     return Geometry(table["rows"], table["cols"], target.name)
 
 
+def _least(extent: Index) -> tuple[Index, Index] | None:
+    """The two sides of an extent that is a minimum."""
+    if len(extent.terms) != 1 or extent.terms[0][1] != 1 or len(extent.terms[0][0]) != 1:
+        return None
+    atom = extent.terms[0][0][0]
+    return (atom.a, atom.b) if isinstance(atom, Compound) and atom.op == "min" else None
+
+
 def upper_bound(extent: Index) -> int | None:
     """A constant that ``extent`` does not exceed, from its own form: a constant, or a minimum with one."""
     if extent.constant is not None:
         return extent.constant
-    if len(extent.terms) == 1 and extent.terms[0][1] == 1 and len(extent.terms[0][0]) == 1:
-        atom = extent.terms[0][0][0]
-        if isinstance(atom, Compound) and atom.op == "min":
-            bounds = [b for b in (upper_bound(atom.a), upper_bound(atom.b)) if b is not None]
-            return min(bounds, default=None)
-    return None
+    bounds = [b for b in map(upper_bound, _least(extent) or ()) if b is not None]
+    return min(bounds, default=None)
 
 
 def matrix(param: Param) -> tuple[tuple[Index, ...], Index, Index]:
@@ -132,13 +139,8 @@ def _reaches(start: Index, count: Index, whole: Index, size: int) -> bool:
     """Whether start + count is the end of the dimension, or min(step, whole - start) with a step of whole tiles."""
     if start + count == whole:
         return True
-    if len(count.terms) != 1 or count.terms[0][1] != 1 or len(count.terms[0][0]) != 1:
-        return False
-    atom = count.terms[0][0][0]
-    if not isinstance(atom, Compound) or atom.op != "min":
-        return False
-    sides = (atom.a, atom.b)
-    return any(side + start == whole and (other % size).constant == 0 for side, other in (sides, sides[::-1]))
+    sides = _least(count)
+    return sides is not None and any(side + start == whole and (other % size).constant == 0 for side, other in (sides, sides[::-1]))
 
 
 def _misaligned(tile: Geometry, param: Param, axis: int, what: str, span: Span | None) -> Exception:

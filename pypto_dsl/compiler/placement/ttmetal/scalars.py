@@ -61,6 +61,8 @@ class Hoisted:
         if atom.op == "//" and atom.b.constant == self.tile and numerator is not None:
             return f"{numerator}_tiles"
         names = "_".join(sorted(atom.a.variables() | atom.b.variables()))
+        if atom.op == "//" and atom.b.constant is not None:
+            return f"{names}_by_{atom.b.constant}"
         return f"{names}_{ {'//': 'part', '%': 'rest', 'min': 'least', 'max': 'most'}[atom.op] }"
 
 
