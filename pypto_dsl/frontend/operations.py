@@ -16,8 +16,7 @@ from pypto_dsl.compiler.index import ceildiv as ceildiv_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, signature_text
-from pypto_dsl.compiler.ops.typing import atype
-from pypto_dsl.compiler.promotion import PromotionError, in_place, rule_set
+from pypto_dsl.compiler.promotion import PromotionError
 from pypto_dsl.frontend import eager, fixes, scalar
 from pypto_dsl.frontend.arguments import is_array
 from pypto_dsl.frontend.options import check_tile
@@ -71,7 +70,8 @@ def record(definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any]
     trace = current()
     if trace is None:
         return eager.evaluate(definition.name, public(definition), args, kwargs)
-    return wrap(record_values(trace, definition, args, kwargs))
+    made = wrap(record_values(trace, definition, args, kwargs))
+    return _written(definition, args, kwargs, made) if definition.effects else made
 
 
 def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -317,55 +317,22 @@ def where(condition: Any, input: Any, other: Any) -> Any:
     return _record("where", condition, input, other)
 
 
-# ---- in place ----------------------------------------------------------------------------------------------------------------
+# ---- in place ------------------------------------------------------------------------------------------------------------------
 
 
-def _in_place(name: str, family: str, target: Tensor, *others: Any) -> Tensor:
-    """Record ``name`` and write its result into ``target``, whose dtype and shape stay; checked before anything is recorded."""
-    trace, definition = target.owner, REGISTRY[name]
-    types = [atype(o.value) if isinstance(o, Tensor) else rule_set(trace.graph.rules).infer(o) for o in others if not is_symbolic(o)]
-    try:
-        in_place(rule_set(trace.graph.rules), family, atype(target.value), *types, op=f"{name}_", names=[target.name])
-    except PromotionError as refused:
-        raise refused.located(here()) from None
-    made = wrap(record_values(trace, definition, (target, *others), {}))
-    if made.type.shape != target.type.shape:
-        raise error("PT309", f"{name}_ writes into `{target.name}` of shape {target.shape}, and the broadcast shape is {made.shape}",
-                    here(), help="only the other operand may be broadcast; enlarge the destination first")
-    target.move(made)
+def _written(definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -> Any:
+    """Write the result of an operation that declares an effect into that operand's tensor, and give that tensor."""
+    position = [p.name for p in definition.parameters].index(definition.effects)
+    given = args[position] if position < len(args) else kwargs.get(definition.effects)
+    target = tensor_operand(given, definition.name)
+    target.owner.write(target.cell, made.value)
     return target
 
 
 @own
-def ldexp_(input: Any, other: Any) -> Any:
-    """``input * 2**other`` written into ``input``, whose dtype and shape stay; ``other`` is a tensor or a number."""
-    return _in_place("ldexp", "ldexp", tensor_operand(input, "ldexp_"), other)
-
-
-@own
-def add_(input: Any, other: Any) -> Any:
-    """``input + other`` written into ``input``."""
-    return _in_place("add", "arithmetic", tensor_operand(input, "add_"), other)
-
-
-@own
-def mul_(input: Any, other: Any) -> Any:
-    """``input * other`` written into ``input``."""
-    return _in_place("mul", "arithmetic", tensor_operand(input, "mul_"), other)
-
-
-@own
-def axpy_(input: Any, other: Any, alpha: Any = 1.0) -> Any:
-    """``alpha * other + input`` written into ``input``."""
-    x = tensor_operand(input, "axpy_")
-    return _in_place("add", "arithmetic", x, _record("mul", other, alpha))
-
-
-@own
-def fill_(input: Any, value: Any) -> Any:
-    """Every element of ``input`` becomes ``value``."""
-    tensor_operand(input, "fill_").move(value)
-    return input
+def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Write ``values`` into the elements of ``input`` that ``indices`` (one INT tensor per leading axis) name; or add them."""
+    return record(REGISTRY["index_put_"], (input, values, *indices), {"accumulate": accumulate})
 
 
 # ---- scalars -----------------------------------------------------------------------------------------------------------------
@@ -426,7 +393,7 @@ OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floord
              "rshift": "bitwise_right_shift"}
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 # Methods take the tensor first; these functions do not, or are no methods of PyPTO's tensors.
-NO_METHODS = frozenset({"full", "zeros", "ones", "arange", "concat", "assemble"}) | INTERNAL
+NO_METHODS = frozenset({"full", "zeros", "ones", "arange", "concat", "assemble", "atomic_add", "normal", "uniform"}) | INTERNAL
 _SCALAR_OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 

@@ -10,7 +10,7 @@ from pypto_dsl.compiler.dtypes import BOOL, DType
 from pypto_dsl.compiler.errors import Label, error
 from pypto_dsl.compiler.graph import TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index
-from pypto_dsl.compiler.ops import layout
+from pypto_dsl.compiler.ops import REGISTRY, layout
 from pypto_dsl.compiler.ops.core import cast, full, ne
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import Call
@@ -157,8 +157,11 @@ class Tensor(metaclass=_TensorMeta):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice) and key == slice(None):
             return self
-        window = Window(self, key)
         trace = need("slicing a tensor")
+        if isinstance(key, slice) and isinstance(key.stop, Tensor):  # x[dim:index] gathers
+            index = key.stop.value
+            return wrap(trace.emit(lambda: REGISTRY["gather"](self.value, key.start, index)))
+        window = Window(self, key)
         value = self.value
         if all(window.dropped):
             return read_element(trace, self, window.offsets)
@@ -170,6 +173,11 @@ class Tensor(metaclass=_TensorMeta):
             return  # the second half of `t[key] op= v`, or writing a tensor to itself
         if isinstance(key, slice) and key == slice(None):
             self.move(value)
+            return
+        if isinstance(key, slice) and isinstance(key.stop, Tensor):  # x[dim:index] = value scatters
+            index, source = key.stop.value, value.value if isinstance(value, Tensor) else value
+            trace = need("writing a tensor")
+            trace.write(self.cell, trace.emit(lambda: REGISTRY["scatter"](self.value, key.start, index, source)))
             return
         window = Window(self, key)
         trace = need("writing a tensor")
