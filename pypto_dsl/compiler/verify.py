@@ -15,8 +15,8 @@ from pypto_dsl.compiler.errors import CompilerBug, KernelError, error
 from pypto_dsl.compiler.graph import Check, Graph, Op, Region, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import OpDefinition, call_of
-from pypto_dsl.compiler.ops.live import is_never_negative, live_extents
+from pypto_dsl.compiler.ops.definition import OpDefinition, call_of, derive
+from pypto_dsl.compiler.ops.live import is_never_negative
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.text.printer import LOOP_ATTRIBUTES, type_text
 
@@ -156,7 +156,8 @@ class _Verifier:
 
     def use(self, value: Value, op: Op | None, what: str) -> Iterator[Problem]:
         if value not in self.defined:
-            yield Problem(f"{what}, %{value.name or '_'}: {type_text(value.type)}, is not defined above in this region or one around it", op)
+            described = f"%{value.name or '_'}: {type_text(value.type)}"
+            yield Problem(f"{what}, {described}, is not defined above in this region or one around it", op)
 
     def define(self, op: Op, frame: _Frame) -> Iterator[Problem]:
         for result in op.results:
@@ -224,7 +225,8 @@ class _Verifier:
             yield from self.element(op, frame)
 
     def derive(self, op: Op, definition: OpDefinition) -> tuple[tuple[TensorType, ...], list[Check]] | str:
-        key = (op.opcode, tuple(o.type for o in op.operands), tuple(op.attributes.items()))
+        numbers = tuple(o.op.attributes.get("value") if o.type.weak and o.op is not None else None for o in op.operands)
+        key = (op.opcode, tuple(o.type for o in op.operands), tuple(op.attributes.items()), numbers)
         known = self.derivations.get(key)
         if known is None:
             known = self.derivations[key] = self.derive_once(op, definition)
@@ -232,14 +234,10 @@ class _Verifier:
 
     def derive_once(self, op: Op, definition: OpDefinition) -> tuple[tuple[TensorType, ...], list[Check]] | str:
         scratch = Graph(self.graph.name, symbols=self.graph.symbols, options=self.graph.options)
-        call = call_of(op, scratch)
         try:
-            typing, shapes = definition.types(call), definition.shape(call)
+            return derive(definition, call_of(op, scratch)), scratch.checks
         except KernelError as refused:
             return f"{refused.diagnostic.message} [{refused.code}]"
-        live = [live_extents(op.opcode, definition.family, op.operands, call.attributes, shape, scratch) for shape in shapes]
-        types = tuple(TensorType(a.dtype, shape, a.weak, valid) for a, shape, valid in zip(typing.results, shapes, live, strict=True))
-        return types, scratch.checks
 
     def insert_bounds(self, op: Op) -> Iterator[Problem]:
         """An insert that reaches outside for every value of the symbols; what depends on them is tested when it runs."""
