@@ -144,6 +144,33 @@ def judge(mutant: Mutant) -> tuple[str, str]:
         return said
 
 
+# Why a survivor changes nothing that the device or a reader of the result could see: (kind, pattern of the line, pattern of the
+# change, reason). The first that fits is given.
+REASONS = (
+    ("ring", r"_init|hw_startup|reconfig_", "", "names another circular buffer of the same format: the hardware is set up alike"),
+    ("ring", "get_tile_size", "", "asks another circular buffer of the same format for its page size"),
+    ("form", "hw_startup", "", "both sources have the same format, so their order does not matter"),
+    ("number", "matmul_init", "", "any number but 0 transposes"),
+    ("variable", r"return \(row / 16\)", "", "permutes lanes that all get the same value: whole columns or rows of a pad or mask"),
+    ("number", r"tile\[lane\(row, col\)\] = \w+ < valid", "= 1; ",
+     "row or column 0 of a mask is always live, and what is there instead is not 0"),
+    ("number", "where_tile", "", "takes the mask's own zeros for the identity of a sum, which is 0"),
+    ("drop init", "reduce_uninit", "", "every pack of the kernel is of the same reduction, so the packer's mask may stay"),
+    ("number", r"cb_wait_front\(\w+, 1\)", "", "waits for the next page too, which a later pass of the reader sends anyway"),
+    ("variable", "N_f32", "", "one unit in the last place of N: a hundred times below the bound of a 16-bit result"),
+    ("bits", r"pad_(cols|rows).*0x0000\)", "", "one operand of a product is padded with 1 where the other is padded with 0"),
+    ("", r"pad_cols.*0xff800000|_step == N_tiles", "", "a pass that reduces nothing needs no pad; the buffer's loads are padded alike"),
+)
+
+
+def reason(mutant: Mutant) -> str:
+    """Why a surviving mutant is harmless; empty when nobody has said."""
+    for kind, before, after, why in REASONS:
+        if kind in mutant.kind and re.search(before, mutant.before) and re.search(after, mutant.after):
+            return why
+    return ""
+
+
 def report(results: Mapping[Mutant, tuple[str, str]]) -> str:
     """A table of verdicts by kind, the traps, and every survivor."""
     columns = ("trap", "wrong result", "compiler", "crash", "no end", "survived")
@@ -154,7 +181,11 @@ def report(results: Mapping[Mutant, tuple[str, str]]) -> str:
         lines.append(f"| {kind} | {' | '.join(str(mine.count(c)) for c in columns)} |")
     codes = [d for v, d in results.values() if v == "trap"]
     counts = sorted(((codes.count(c), c) for c in set(codes)), reverse=True)
-    lines += ["", "traps: " + ", ".join(f"{c} {n}" for n, c in counts), "", "survivors:", ""]
-    lines += [f"- {m.kind}, {m.path}:{m.line}: `{m.before}` -> `{m.after or 'nothing'}`"
-              for m, (v, _) in results.items() if v == "survived"]
+    lines += ["", "Traps: " + ", ".join(f"{c} {n}" for n, c in counts) + "."]
+    survivors = [m for m, (v, _) in results.items() if v == "survived"]
+    for why in dict.fromkeys([*(w for *_, w in REASONS), ""]):
+        mine = [m for m in survivors if reason(m) == why]
+        if mine:
+            lines += ["", f"{len(mine)} survive: {why or 'nobody has said why'}.", ""]
+            lines += [f"- {m.path}:{m.line} `{m.before}` -> `{m.after or 'nothing'}`" for m in mine]
     return "\n".join(lines) + "\n"

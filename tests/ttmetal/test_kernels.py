@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import kernels
 import numpy as np
 import pytest
 
 from pypto_dsl.codegen.ttmetal import emit
+from pypto_dsl.codegen.ttmetal.host import HEAD
 from pypto_dsl.compiler.dtypes import BF16, BFP4, BFP8, I64, DType
 from pypto_dsl.compiler.index import as_index, ceildiv, minimum, var
 from pypto_dsl.compiler.placement.ttmetal import place
@@ -79,6 +81,9 @@ def test_host_program_compiles(name: str) -> None:
     """host.py is Python that compiles, and its source map points at lines that carry a user's line."""
     made = kernels.emitted(name)
     compile(made.files["host.py"], "host.py", "exec")
+    words: dict[str, Any] = {}
+    exec(HEAD.split("def compute_config")[0].replace("import ttnn\n", "").replace("__file__", "'host.py'"), words)
+    assert words["bf16_word"](1 + 2.0**-8) == 0x3F800000 and words["f32_word"](-2.0) == 0xC0000000
     for step in made.manifest["steps"]:
         for kernel in step:
             for file, origins in kernel["source_map"].items():

@@ -40,3 +40,4 @@ def test_mutants_are_noticed() -> None:
     results = {m: mutants.judge(m) for label in mutants.KERNELS for m in mutants.mutants(label)}
     print(mutants.report(results))
     assert score(results) >= LEAST, mutants.report(results)
+    assert not [m for m, (v, _) in results.items() if v == "survived" and not mutants.reason(m)], "survivors without a reason"

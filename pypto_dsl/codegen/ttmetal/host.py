@@ -23,6 +23,12 @@ def f32_word(value):
     return struct.unpack("<I", struct.pack("<f", value))[0]
 
 
+def bf16_word(value):
+    """A number rounded to bf16, nearest even, as the f32 word that a kernel takes."""
+    word = f32_word(value)
+    return word if value != value else (word + 0x7FFF + (word >> 16 & 1)) & 0xFFFF0000
+
+
 def compute_config(fp32_dest, direct):
     config = ttnn.ComputeConfigDescriptor()
     config.math_fidelity = ttnn.MathFidelity.@FIDELITY@
@@ -159,5 +165,6 @@ def _argument(name: str, bound: Mapping[str, str], kernel: Mapping[str, Any]) ->
     if name.endswith(".address"):
         return f'tensors["{bound[name.removesuffix(".address")]}"].buffer_address()'
     scalar = next((s for s in kernel["scalars"] if s["name"] == name), None)
-    user_float = scalar is not None and scalar["value"] is None and scalar["dtype"] in ("f32", "bf16")
-    return f"f32_word({name})" if user_float else name
+    if scalar is None or scalar["value"] is not None or scalar["dtype"] not in ("f32", "bf16"):
+        return name
+    return f"{scalar['dtype']}_word({name})"
