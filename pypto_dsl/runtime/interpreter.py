@@ -32,7 +32,7 @@ def run(graph: Graph, arguments: Mapping[str, Any], symbols: Mapping[str, int] |
     element or window outside its tensor, and what the dtype rules raise.
     """
     found = _extents(graph, arguments, dict(symbols or {}))
-    machine = _Machine(graph, found)
+    machine = _Machine(graph, found, _last_uses(graph))
     for check in graph.checks:
         _test(check, found)
     for parameter in graph.parameters:
@@ -49,6 +49,7 @@ class _Machine:
 
     graph: Graph
     symbols: dict[str, int]
+    last_uses: dict[Op, list[Value]]
     values: dict[Value, Array] = field(default_factory=dict)
     plans: dict[Op, Plan] = field(default_factory=dict)
 
@@ -63,6 +64,8 @@ class _Machine:
             else:
                 made = self.operation(op)
             self.values.update(zip(op.results, made, strict=True))
+            for value in self.last_uses.get(op, ()):
+                del self.values[value]
         return [self.values[y] for y in region.yields]
 
     def operation(self, op: Op) -> Sequence[Array]:
@@ -102,6 +105,29 @@ class _Machine:
 
     def at(self, x: Any) -> int:
         return as_index(x).evaluate(self.symbols)
+
+
+def _last_uses(graph: Graph) -> dict[Op, list[Value]]:
+    """Which values nobody reads after an operation, so that a long chain needs the memory of a short one.
+
+    An operation with regions reads what they read. Parameters, and what a region yields, stay until the region ends.
+    """
+    dying: dict[Op, list[Value]] = {}
+
+    def visit(region: Region, keep: set[Value]) -> set[Value]:
+        last: dict[Value, Op] = {}
+        own = set(region.arguments)
+        for op in region.ops:
+            used = set(op.operands).union(*(visit(r, set(r.yields)) for r in op.regions))
+            last.update(dict.fromkeys([*used, *op.results], op))
+            own.update(op.results)
+        for value, op in last.items():
+            if value in own and value not in keep:
+                dying.setdefault(op, []).append(value)
+        return (last.keys() | keep) - own
+
+    visit(graph.body, set(graph.results()))
+    return dying
 
 
 def _extents(graph: Graph, arguments: Mapping[str, Any], symbols: dict[str, int]) -> dict[str, int]:

@@ -1,12 +1,16 @@
 """The interpreter: checks before anything else, live extents, poison, loops and branches, one rounding per operation."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from pypto_dsl.compiler.errors import KernelError
+from pypto_dsl.compiler.graph import Op
 from pypto_dsl.compiler.text.reader import read_graph
+from pypto_dsl.runtime import interpreter
 from pypto_dsl.runtime.interpreter import return_names, run
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -36,6 +40,24 @@ def test_outputs_by_name_and_returns_by_position() -> None:
     np.testing.assert_array_equal(got["y"], X + Y)
     assert got["return1"] is not X
     np.testing.assert_array_equal(Y, 2.0)  # nothing is written in place
+
+
+def test_values_live_as_long_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain of 200 operations with a loop holds a handful of arrays at any time."""
+    held: list[int] = []
+    operation = interpreter._Machine.operation
+
+    def counted(machine: interpreter._Machine, op: Op) -> Sequence[np.ndarray]:
+        held.append(len(machine.values))
+        return operation(machine, op)
+
+    monkeypatch.setattr(interpreter._Machine, "operation", counted)
+    chain = " ".join(f"%a{i + 1} = add(%a{i}, %x)" for i in range(200))
+    loop = "%l = loop i in 0 to 9 step 1 (%p: f32[M, N] = %a200) { %d = neg(%p) %e = abs(%y) %f = add(%d, %e) yield %f }"
+    graph = read_graph(f"{HEAD} symbol i: loop %a0 = neg(%x) {chain} {loop} %r = add(%l, %a200) return %r }}")
+    run(graph, {"x": X, "y": Y})
+    assert len(held) == 201 + 9 * 3 + 1
+    assert max(held) <= 6
 
 
 # ---- what is refused -----------------------------------------------------------------------------------------------------------

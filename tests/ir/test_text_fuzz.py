@@ -20,8 +20,9 @@ from pypto_dsl.compiler.verify import problems
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ptir"
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 WORDS = re.compile(r'"(?:\\.|[^"\\])*"|%?[\w.]+|\S|\s+')
-STRANGE = ("", " ", "%", "0", "-1", "99999999999999999999", "1e999", "nan", "None", "M", "f32", "bfp8_b", "[", "]", "(", ")", "{", "}", "//", ",",
-           '"', '"\\q"', "loop", "if", "yield", "absent", "%x", "%x.1", "constant", "layer_norm", "concat", "\0", "é", "loc(", "min(", "#", "= ")
+STRANGE = (
+    "", " ", "%", "0", "-1", "99999999999999999999", "1e999", "nan", "None", "M", "f32", "bfp8_b", "[", "]", "(", ")", "{", "}", "//", ",",
+    '"', '"\\q"', "loop", "if", "yield", "absent", "%x", "%x.1", "constant", "layer_norm", "concat", "\0", "é", "loc(", "min(", "#", "= ")
 
 
 @st.composite
@@ -70,7 +71,8 @@ def test_damaged_examples(file: Path, data: st.DataObject) -> None:
     list(problems(graph))
 
 
-PROGRAMS = {target: print_program(lower(read_file(EXAMPLES / "softmax.ptir"), target)) for target in ("llvm-cpu", "ascend-a2", "tt-wormhole")}
+TARGETS = ("llvm-cpu", "ascend-a2", "tt-wormhole")
+PROGRAMS = {target: print_program(lower(read_file(EXAMPLES / "softmax.ptir"), target)) for target in TARGETS}
 
 
 @pytest.mark.parametrize("target", PROGRAMS)
