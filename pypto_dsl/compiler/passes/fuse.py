@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Union, cast
 
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import CompilerBug, error
 from pypto_dsl.compiler.graph import Builder, Graph, Op, Region, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.passes.places import Place, compacted, view_of
 from pypto_dsl.compiler.passes.rebuild import rebuild
 
 Kind = Literal["elementwise", "row", "column", "matmul", "copy"]
@@ -45,7 +46,8 @@ class Group:
 
 @dataclass(eq=False)
 class Single:
-    """An operation that is a step of its own: a write into a tensor, an element read, an operation the host evaluates."""
+    """An operation that is a step of its own: a write into a tensor, an element read, a view that needs a copy, an operation that
+    the host evaluates."""
 
     number: int
     op: Op
@@ -134,6 +136,7 @@ class _Fuser:
         self.first = 0  # groups below this number are closed: a region began or ended behind them
         self.owner: dict[Value, Group] = {}
         self.cloned: dict[Value, Op] = {}
+        self.seen: dict[Value, Place] = {}  # views, as if every other value lay dense in a tensor of its own
         self.readers: dict[int, set[int]] = {}  # group number -> numbers of groups that read it
         self.next = 0
 
@@ -156,7 +159,7 @@ class _Fuser:
         """Give one operation its group."""
         if op.regions:
             self._nested(op)
-        elif op.opcode in GENERATORS or (is_elementwise(op) and op.results[0].type.rank == 0 and all(self._uniform(o) for o in op.operands)):
+        elif op.opcode in GENERATORS or (is_elementwise(op) and not op.results[0].type.rank and all(map(self._uniform, op.operands))):
             self.cloned[op.results[0]] = op  # made where it is read
         elif op.opcode == "cast" and self._exists(op.operands[0]) and op.results[0] not in self.results:
             self.pending[op.results[0]] = op
@@ -219,8 +222,9 @@ class _Fuser:
         for operand in op.operands:
             made = self.pending.pop(operand, None)
             if made is not None:
-                mapped = next(iter(axes.values()))[-operand.type.rank:] if op.opcode not in REDUCTIONS else _identity(operand.type.live)
-                self._join(group, made, {operand: tuple(None if e.constant == 1 else a for a, e in zip(mapped, operand.type.live, strict=True))})
+                live = operand.type.live
+                mapped = _identity(live) if op.opcode in REDUCTIONS else next(iter(axes.values()))[-len(live):]
+                self._join(group, made, {operand: tuple(None if e.constant == 1 else a for a, e in zip(mapped, live, strict=True))})
         group.ops.append(op)
         group.axes.update(axes)
         for value in op.results:
@@ -266,7 +270,7 @@ class _Fuser:
         if group is not None:
             mapped = group.axes[operand]
             reduced = frozenset(a for d in dims if (a := mapped[d]) is not None)
-            full = frozenset(a for a in mapped if a is not None) >= _live(group.space)
+            full = _live(group.space) <= frozenset(a for a in mapped if a is not None)
             kind = _reduction_kind(group.space, reduced)
             fits = group.kind == "elementwise" or (group.kind == kind and group.reduced == reduced and operand not in group.after)
             if full and kind is not None and fits and group.kind != "matmul" and self._leaves_fit(group, reduced):
@@ -278,8 +282,7 @@ class _Fuser:
             group.why = group.why or f"`{op.opcode}` reduces over other dimensions"
         space_kind = _reduction_kind(shape, frozenset(d for d in dims if shape[d].constant != 1))
         if space_kind is None:
-            raise error("PT504", f"{op.opcode} reduces dimensions {list(dims)} that are not neighbours", op.span,
-                        help="reduce them one after the other, or permute them together first")
+            raise CompilerBug("fuse", f"{op.opcode} over axes {list(dims)}, which legalization joins")
         group = Group(self.next, space_kind, shape)
         self.next += 1
         self.groups[group.number] = group
@@ -302,10 +305,18 @@ class _Fuser:
                     group.after.add(result)
                 self._join(group, op, {result: axes})
                 return
-        if operand in self.cloned:
-            raise error("PT503", f"`{op.opcode}` of a generated tensor is not lowered to compiled targets", op.span,
-                        help="generate it in its final shape")
-        self.cloned[result] = op
+        generator = self.cloned.get(operand)
+        if generator is not None and generator.opcode == "full":
+            self.cloned[result] = Op("full", (), (result.type,), {**generator.attributes, "shape": result.type.shape}, span=op.span)
+            return
+        made = None
+        if not self._uniform(operand) and (generator is None or generator.opcode in VIEWS):
+            made = view_of(self.seen.get(operand) or Place("", operand.type.shape), op, result)
+        self.seen[result] = made or compacted("", result)
+        if made is None:
+            self._single(op)  # a copy
+        else:
+            self.cloned[result] = op
 
     # -- legality
 

@@ -17,6 +17,7 @@ from pypto_dsl.compiler.ops.definition import OpDefinition, expand
 from pypto_dsl.compiler.passes.fuse import HOST
 from pypto_dsl.compiler.passes.promote import cast_to, promote_op
 from pypto_dsl.compiler.passes.rebuild import rebuild
+from pypto_dsl.compiler.passes.reductions import join_axes
 from pypto_dsl.compiler.targets import Target
 
 # Operations that move or make data: no target computes anything for them.
@@ -25,7 +26,7 @@ STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "empty", "reshape"
 
 def legalize(graph: Graph, target: Target) -> Graph:
     """Rewrite ``graph`` into operations native to ``target``; PT502 for one that it neither has nor can be built from."""
-    return rebuild(graph, lambda op, operands, builder: _lower(op, operands, builder, target))
+    return join_axes(rebuild(graph, lambda op, operands, builder: _lower(op, operands, builder, target)))
 
 
 def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target) -> Sequence[Value]:
@@ -67,13 +68,16 @@ def _joined(op: Op, operands: tuple[Value, ...], builder: Builder) -> Value:
     """A concatenation as writes into a fresh tensor, one behind the other."""
     result = op.results[0].type
     axis = cast(int, op.attributes["dim"]) % result.rank
-    whole = builder.add("empty", (), (result,), {"shape": result.shape, "dtype": result.dtype}).result
+    dense = TensorType(result.dtype, result.shape)
+    whole = builder.add("empty", (), (dense,), {"shape": result.shape, "dtype": result.dtype}).result
     at = as_index(0)
     for operand in operands:
         offsets = tuple(at if i == axis else as_index(0) for i in range(result.rank))
-        whole = builder.add("insert", (whole, operand), (result,), {"offsets": offsets}).result
+        whole = builder.add("insert", (whole, operand), (dense,), {"offsets": offsets}).result
         at = at + operand.type.live[axis]
-    return whole
+    if result.valid is None:
+        return whole
+    return builder.add("expand_clone", (whole,), (result,), {"shape": result.shape, "valid": result.valid}).result
 
 
 def _lower_all(ops: Sequence[Op], builder: Builder, target: Target, results: Sequence[Value] | None = None) -> Sequence[Value]:

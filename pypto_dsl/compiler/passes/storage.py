@@ -6,33 +6,16 @@ when its old content is dead behind them, and copy it first when it is not: in p
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.graph import Graph, Op, Region, Value
-from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition, Single
 from pypto_dsl.compiler.passes.liveness import Liveness, disjoint
+from pypto_dsl.compiler.passes.places import Place, compacted, place_at, view_of
 from pypto_dsl.compiler.tile_ir.nodes import Param, Role, Workspace
-
-
-@dataclass(frozen=True)
-class Place:
-    """A tensor of the program seen under a shape; ``strides`` None is dense row-major from element ``base`` on."""
-
-    tensor: str
-    shape: tuple[Index, ...]
-    strides: tuple[Index, ...] | None = None
-    base: Index = field(default_factory=lambda: as_index(0))
-
-    def stride_list(self) -> tuple[Index, ...]:
-        """The strides in elements, dense ones written out."""
-        return dense_strides(self.shape) if self.strides is None else self.strides
-
-    @property
-    def dense(self) -> bool:
-        return self.strides is None or self.strides == dense_strides(self.shape)
 
 
 @dataclass(frozen=True)
@@ -57,16 +40,6 @@ class Storage:
     instead: dict[Op, list[Copy]] = field(default_factory=dict)
     closing: dict[Region, list[Copy]] = field(default_factory=dict)
     copies: list[Copy] = field(default_factory=list)
-
-
-def dense_strides(shape: tuple[Index, ...]) -> tuple[Index, ...]:
-    """Row-major strides in elements."""
-    strides: list[Index] = []
-    step = as_index(1)
-    for extent in reversed(shape):
-        strides.append(step)
-        step = step * extent
-    return tuple(reversed(strides))
 
 
 def assign(graph: Graph, partition: Partition) -> Storage:
@@ -112,9 +85,11 @@ class _Assigner:
             return found
         op = value.op
         if op is not None and op.opcode in VIEWS and self.partition.cloned.get(value) is op:
-            found = view_of(self.place(op.operands[0]), op, value)
-            self.storage.places[value] = found
-            return found
+            seen = view_of(self.place(op.operands[0]), op, value)
+            if seen is None:
+                raise CompilerBug("storage", f"`{op.opcode}` of a value that does not lie where fusion took it to be")
+            self.storage.places[value] = seen
+            return seen
         found = self._workspace(value)
         if value in self.partition.owner:
             self.storage.writes[value] = found
@@ -217,12 +192,37 @@ class _Assigner:
         if op.opcode == "insert":
             self._insert(op)
             return
+        if op.opcode in VIEWS:
+            self._copied_view(op)
+            return
         for operand in op.operands:
             if operand.type.rank:
                 self.place(operand)
         for value in op.results:
             if value.type.rank or op.opcode not in ("load_scalar",):
                 self._owned(value)
+
+    def _copied_view(self, op: Op) -> None:
+        """A view that no strides express: of a generated tensor, which is written out first, or of elements in another order."""
+        operand, result = op.operands[0], op.results[0]
+        if not self._generated(operand):
+            self.place(operand)
+            tensor = self._workspace(result).tensor
+            self.storage.places[result] = compacted(tensor, result)
+            self.storage.instead[op] = [Copy(operand, compacted(tensor, operand))]
+            return
+        written = self._scratch(operand)
+        seen = view_of(written, op, result)
+        if seen is None:
+            raise CompilerBug("storage", f"`{op.opcode}` of a generated tail")
+        self.storage.places[result] = seen
+        self.storage.instead[op] = [Copy(operand, written)]
+
+    def _generated(self, value: Value) -> bool:
+        """Whether the value is made where it is read and lies nowhere."""
+        if value.type.rank == 0 and (value.op is None or value.op.opcode == "load_scalar"):
+            return True
+        return value in self.partition.cloned and self.partition.cloned[value].opcode not in VIEWS
 
     def _owned(self, value: Value) -> None:
         """A place for the result of a host operation or an uninitialised tensor: its output where it ends there alone, else a workspace."""
@@ -240,17 +240,21 @@ class _Assigner:
         place = self._kept(op, target, op.results[0], copies)
         window = place_at(place, cast("tuple[Index | int, ...]", op.attributes["offsets"]), value.type.shape)
         group = self.partition.owner.get(value)
-        direct = (group is not None and value not in self.storage.places and not copies
+        direct = (group is not None and value not in self.storage.places and not copies and not self._reshaped(value)
                   and all(r.opcode == "insert" and r.operands[1].type.rank and self.storage.places.get(r.operands[0]) == place and disjoint(r, op)
                           for r in self.liveness.read_from(self._aliases_of_tensor(place.tensor), group.ops[0], op)))
         if direct:
             self.storage.places[value] = window
             self.storage.writes[value] = window
         else:
-            if value.type.rank and (value not in self.partition.cloned or self.partition.cloned[value].opcode in VIEWS):
+            if value.type.rank and not self._generated(value):
                 self.place(value)
             copies.append(Copy(value, window))
         self.storage.instead[op] = copies
+
+    def _reshaped(self, value: Value) -> bool:
+        """Whether a reshape sees the value, which a window of a larger tensor would not suit."""
+        return any(v.op is not None and v.op.opcode == "reshape" for v in self.liveness.aliases(value) - {value})
 
     def _aliases_of_tensor(self, tensor: str) -> set[Value]:
         return {v for v, p in self.storage.places.items() if p.tensor == tensor}
@@ -258,7 +262,7 @@ class _Assigner:
     def _kept(self, op: Op, source: Value, result: Value, copies: list[Copy]) -> Place:
         """The place of ``result``, which begins as ``source``: the same tensor when nothing needs the old content."""
         made = source.op
-        generated = source in self.partition.cloned and self.partition.cloned[source].opcode not in VIEWS
+        generated = self._generated(source)
         if not generated and self._may_take(source, op, result):
             place = self.place(source)
             if place.dense and not place.base.terms:
@@ -345,8 +349,7 @@ class _Assigner:
         staged: list[Copy] = []
         final: list[Copy] = []
         for c in copies:
-            generated = c.value in self.partition.cloned and self.partition.cloned[c.value].opcode not in VIEWS
-            if generated or all(o is c or self.place(c.value).tensor != o.place.tensor for o in copies):
+            if self._generated(c.value) or all(o is c or self.place(c.value).tensor != o.place.tensor for o in copies):
                 final.append(c)
                 continue
             scratch = self._scratch(c.value)
@@ -362,47 +365,4 @@ class _Assigner:
         return Place(name, value.type.shape)
 
     def _elsewhere(self, value: Value, place: Place) -> bool:
-        if value in self.partition.cloned and self.partition.cloned[value].opcode not in VIEWS:
-            return True
-        return self.place(value) != place
-
-
-def place_at(place: Place, offsets: tuple[Index | int, ...], shape: tuple[Index, ...]) -> Place:
-    """The window of a place at ``offsets``."""
-    strides = place.stride_list()
-    base = place.base
-    for offset, stride in zip(offsets, strides, strict=True):
-        base = base + as_index(offset) * stride
-    if not base.terms and shape == place.shape:
-        return replace(place, shape=shape)
-    return Place(place.tensor, shape, strides, base)
-
-
-def view_of(source: Place, op: Op, result: Value) -> Place:
-    """How a reshape, permutation or slice sees its operand's place; PT505 for a reshape that would need a copy."""
-    if op.opcode == "permute":
-        perm = cast("tuple[int, ...]", op.attributes["perm"])
-        strides = source.stride_list()
-        return replace(source, shape=result.type.shape, strides=tuple(strides[p] for p in perm))
-    if op.opcode == "view":
-        return place_at(source, cast("tuple[Index | int, ...]", op.attributes["offsets"]), result.type.shape)
-    operand = op.operands[0].type
-    leading = next((i for i, e in enumerate(operand.shape) if e.constant != 1), 0)
-    compact = all(v == e for v, e in list(zip(operand.live, operand.shape, strict=True))[leading + 1:])
-    if source.dense and compact:
-        return replace(source, shape=result.type.shape, strides=None)
-    squeezed = _regrouped(source, result.type.shape)
-    if squeezed is None or not compact:
-        raise error("PT505", "reshape of a permuted, sliced or partly live tensor would need a copy", op.span,
-                    help="clone it first: pypto.reshape(pypto.clone(x), shape)")
-    return squeezed
-
-
-def _regrouped(source: Place, shape: tuple[Index, ...]) -> Place | None:
-    """A strided place under a shape that differs in extents of 1 only."""
-    real = [(e, s) for e, s in zip(source.shape, source.stride_list(), strict=True) if e.constant != 1]
-    if [e for e, _ in real] != [e for e in shape if e.constant != 1]:
-        return None
-    queue = iter(real)
-    strides = tuple(as_index(0) if e.constant == 1 else next(queue)[1] for e in shape)
-    return replace(source, shape=shape, strides=strides)
+        return self._generated(value) or self.place(value) != place

@@ -1,7 +1,6 @@
 """Tiling: every fused group becomes a structured TileKernel (or two variants), and the graph a Program."""
 from __future__ import annotations
 
-
 from dataclasses import replace
 from typing import cast
 
@@ -11,7 +10,7 @@ from pypto_dsl.compiler.graph import Graph, Op, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.passes import rows, schedules, storage
 from pypto_dsl.compiler.passes.blocks import BlockBuilder, Names, element_name
-from pypto_dsl.compiler.passes.fuse import HOST, Group, Item, Nested, Partition
+from pypto_dsl.compiler.passes.fuse import HOST, VIEWS, Group, Item, Nested, Partition
 from pypto_dsl.compiler.passes.spaces import Folded
 from pypto_dsl.compiler.passes.storage import Storage
 from pypto_dsl.compiler.passes.tiling import Tiling, scalars_of, variables_of
@@ -49,7 +48,7 @@ class _Steps:
                 found.append(self.nested(item))
             elif item.op.opcode == "load_scalar":
                 found.append(self.element(item.op))
-            elif item.op.opcode not in ("insert", "empty"):
+            elif item.op.opcode not in ("insert", "empty", *VIEWS):
                 found.append(self.host(item.op))
         return tuple(found)
 
