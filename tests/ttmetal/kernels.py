@@ -35,6 +35,7 @@ Reference = Callable[[Arrays], Any]
 # ragged on both axes, a whole tile, one element, several tiles
 SHAPES = ((1, 1), (7, 33), (31, 32), (65, 100), (128, 256))
 FEW = ((7, 33), (65, 100))
+BLOCKS = ((7, 33), (65, 100), (33, 90), (5, 215), (3, 290))  # 1 to 10 tiles across blocks of 4
 CORES = (1, 2, 7)
 
 
@@ -222,6 +223,11 @@ def exponents(rng: np.random.Generator, size: tuple[int, ...]) -> Any:
     return y
 
 
+def eighths(rng: np.random.Generator, size: tuple[int, ...]) -> Any:
+    """Small multiples of 1/8: their products and sums are exact in f32 in any order."""
+    return rng.integers(-16, 17, size) / 8
+
+
 def integers(rng: np.random.Generator, size: tuple[int, ...]) -> Any:
     """Small exponents and two far ones."""
     y = rng.integers(-20, 20, size)
@@ -229,6 +235,7 @@ def integers(rng: np.random.Generator, size: tuple[int, ...]) -> Any:
     return y
 
 
+FACTORS = {"a": eighths, "b": eighths}
 MN = ("M", "N")
 X, Y = ("x", F32, MN), ("y", F32, MN)
 XB, YB = ("x", BF16, MN), ("y", BF16, MN)
@@ -282,11 +289,11 @@ CASES: dict[str, Case] = {
                             lambda a: (a["x"] ** 2).sum(1, keepdims=True), (8, 2e-5)),
     "tril_f32": Case(lambda x: R["tril"](x, -1), (X,), lambda a: np.tril(a["x"], -1)),
     "tril_bf16": Case(lambda x: R["tril"](x, 3), (XB,), lambda a: np.tril(a["x"], 3)),
-    "matmul_bf16": Case(R["matmul"], (("a", BF16, ("M", "K")), ("b", BF16, ("K", "N"))), lambda a: a["a"] @ a["b"], (0.6, 1e-3),
-                        shapes=FEW),
+    "matmul_bf16": Case(R["matmul"], (("a", BF16, ("M", "K")), ("b", BF16, ("K", "N"))), lambda a: bf16(a["a"] @ a["b"]), (0, 0), FACTORS,
+                        shapes=BLOCKS),
     "matmul_transposed": Case(lambda a, b: R["matmul"](a, b, F32, False, True), (("a", BF16, ("M", "K")), ("b", BF16, ("N", "K"))),
-                              lambda a: a["a"] @ a["b"].T, (64, 1e-4), shapes=FEW),
+                              lambda a: a["a"] @ a["b"].T, (0, 0), FACTORS, shapes=BLOCKS),
     "ffn_bf16": Case(lambda a, b, c: R["gelu"](R["add"](R["matmul"](a, b), c)),
                      (("a", BF16, ("M", "K")), ("b", BF16, ("K", "N")), ("c", BF16, ("N",))),
-                     lambda a: gelu(bf16(bf16(a["a"] @ a["b"]) + a["c"])), (2, 0.04)),
+                     lambda a: gelu(bf16(bf16(a["a"] @ a["b"]) + a["c"])), (0.6, 1e-6), FACTORS, shapes=BLOCKS),
 }

@@ -20,7 +20,8 @@ SHORT, LONG = ((7, 33), (65, 100), (40, 170), (64, 64)), ((5, 2118), (40, 2049))
 KERNELS: dict[str, tuple[str, str, tuple[tuple[int, int], ...]]] = {
     **{c: (c, "_0", SHORT) for c in (
         "add_bf16", "add_f32", "chain_bf16", "softmax_f32", "layernorm_bf16", "powscalar_f32", "ldexp_bf16", "ldexp_i32", "silu_mul_bf16",
-        "rowcol_f32", "addrow_bf16", "colsum_bf16", "colsquares_f32", "rowmax_bf16", "tril_f32", "matmul_transposed", "ffn_bf16")},
+        "rowcol_f32", "addrow_bf16", "colsum_bf16", "colsquares_f32", "rowmax_bf16", "tril_f32")},
+    **{c: (c, "_0", kernels.BLOCKS) for c in ("matmul_transposed", "ffn_bf16")},
     "softmax_f32 split": ("softmax_f32", "_0_split", LONG),
 }
 CORES, SEEDS, SECONDS = (1, 7), (0, 1), 60
