@@ -23,7 +23,7 @@ from pypto_dsl.frontend.options import check_tile
 from pypto_dsl.frontend.scalar import FLOAT_ARITHMETIC, IntLike, SymbolicBool, SymbolicScalar, index_of, is_integer, is_symbolic
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.tensor import Tensor, assemble_into, expanded, filled, handle_of, truth_of, wrap
-from pypto_dsl.frontend.trace import Cell, Trace, as_shape, current, need
+from pypto_dsl.frontend.trace import Cell, Trace, as_shape, current, need, whole
 from pypto_dsl.frontend.vocabulary import Element, ReLuType
 
 # Entries of the op table that have another spelling here, or that only the compiler makes.
@@ -137,14 +137,22 @@ def own(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose spelling is the language's own; outside kernels it evaluates on arrays."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as wrong:
+            raise error("PT110", f"{function.__name__}: {wrong}", here(), help=f"{function.__name__}{shown}") from None
         if current() is None:
             return eager.evaluate(function.__name__, function, args, kwargs)
         return function(*args, **kwargs)
 
+    signature = inspect.signature(function)
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    shown = str(inspect.Signature(plain))
+
     called.__name__ = called.__qualname__ = function.__name__
     called.__module__ = "pypto_dsl"
     called.__doc__ = function.__doc__
-    called.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    called.__signature__ = signature  # type: ignore[attr-defined]
     called.__wrapped__ = function  # type: ignore[attr-defined]
     _PUBLIC[function.__name__] = called
     return called
@@ -158,6 +166,20 @@ def tensor_operand(x: Any, name: str) -> Tensor:
         raise error("PT126", f"{name} is called in a kernel on an array that the kernel did not get as an argument", here(),
                     help="make it a parameter of the kernel and pass it")
     raise error("PT200", f"{name} takes a tensor, and got {type(x).__name__} {x!r}", here())
+
+
+def need_list(x: Any, name: str) -> Sequence[Any]:
+    """``x`` if it is a list or tuple. Raises PT111 for anything else."""
+    if isinstance(x, (list, tuple)):
+        return x
+    raise error("PT111", f"{name} takes a list of tensors, and got {type(x).__name__}", here(), help=f"pypto.{name}([a, b])")
+
+
+def need_dtype(x: Any, name: str) -> DType:
+    """``x`` if it is a dtype. Raises PT117 for anything else."""
+    if isinstance(x, DType):
+        return x
+    raise error("PT117", f"{name} needs a dtype, and got {x!r}", here(), help="dtypes are pypto.DT_FP32, pypto.DT_BF16, ...")
 
 
 def _record(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -176,13 +198,13 @@ def view(input: Any, shape: Any = None, offsets: Any = None, *, valid_shape: Any
     """
     x = tensor_operand(input, "view")
     if dtype is not None:
-        x = _record("bitcast", x, dtype)
+        x = _record("bitcast", x, need_dtype(dtype, "view"))
         if shape is None:
             return x
-    extents = tuple(x.shape) if shape is None else tuple(shape)
-    starts = (0,) * len(extents) if offsets is None else tuple(offsets)
+    extents = as_shape(x.shape if shape is None else shape)
+    starts = whole(len(extents)) if offsets is None else as_shape(offsets)
     valid = None if valid_shape is None else as_shape(valid_shape)
-    return _record("view", x, as_shape(extents), as_shape(starts), valid)
+    return _record("view", x, extents, starts, valid)
 
 
 @own
@@ -224,9 +246,10 @@ def assemble(src: Any, offsets: Any = None, out: Any = None, *, parallel: bool =
 def full(size: Any, fill_value: Any, dtype: DType = F32, *, valid_shape: Any = None) -> Any:
     """A tensor of shape ``size`` whose every element is ``fill_value``, a number known now or when the kernel runs."""
     trace = need("pypto.full")
+    need_dtype(dtype, "full")
     extents = as_shape(size if isinstance(size, (list, tuple)) else (size,))
     made = expanded(trace, fill_value, extents, dtype) if isinstance(fill_value, Tensor) else filled(trace, extents, fill_value, dtype)
-    return made if valid_shape is None else view(made, list(size), valid_shape=valid_shape)
+    return made if valid_shape is None else view(made, made.shape, valid_shape=valid_shape)
 
 
 def _sizes(size: Sequence[Any]) -> Any:
@@ -257,7 +280,7 @@ def arange(*args: Any) -> Any:
 @own
 def concat(tensors: Any, dim: int = 0) -> Any:
     """The tensors of a list one after the other along ``dim``."""
-    return _record("concat", *(tensor_operand(t, "concat") for t in tensors), dim=dim)
+    return _record("concat", *(tensor_operand(t, "concat") for t in need_list(tensors, "concat")), dim=dim)
 
 
 @own
@@ -273,8 +296,7 @@ def cast(input: Any, dtype: DType, mode: Any = "CAST_NONE", satmode: Any = "OFF"
     Raises PT117 for what is no dtype.
     """
     x = tensor_operand(input, "cast")
-    if not isinstance(dtype, DType):
-        raise error("PT117", f"cast needs a dtype, and got {dtype!r}", here(), help="pypto.cast(x, pypto.DT_FP32)")
+    need_dtype(dtype, "cast")
     if x.dtype == dtype and not x.type.weak:
         return x
     return _record("cast", x, dtype, *(m.name if isinstance(m, enum.Enum) else m for m in (mode, satmode)))
@@ -332,7 +354,7 @@ def _written(definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, An
 @own
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Write ``values`` into the elements of ``input`` that ``indices`` (one INT tensor per leading axis) name; or add them."""
-    return record(REGISTRY["index_put_"], (input, values, *indices), {"accumulate": accumulate})
+    return record(REGISTRY["index_put_"], (input, values, *need_list(indices, "index_put_")), {"accumulate": accumulate})
 
 
 # ---- scalars -----------------------------------------------------------------------------------------------------------------

@@ -433,8 +433,11 @@ def differing_axes(a: TensorType, b: TensorType) -> list[int] | None:
     return [i for i, (m, n) in enumerate(zip(a.live, b.live, strict=True)) if m != n]
 
 
-def as_shape(shape: Sequence[Any]) -> tuple[Index, ...]:
-    """Extents as Indexes."""
+def as_shape(shape: Any) -> tuple[Index, ...]:
+    """Extents as Indexes. Raises PT111 for what is no list, PT102 for entries that are no integers."""
+    if not isinstance(shape, (list, tuple)):
+        raise error("PT111", f"a list of extents or offsets is needed, and got {type(shape).__name__} {shape!r}", here(),
+                    help="[64, x.shape[1]]")
     return tuple(index_of(e) for e in shape)
 
 

@@ -228,7 +228,7 @@ def record(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, A
     for parameter in definition.parameters:
         given = bound[parameter.name]
         if parameter.kind == "attribute":
-            attributes[parameter.name] = _attribute(definition, parameter, given, builder)
+            attributes[parameter.name] = _checked_attribute(definition, parameter, given, builder)
         elif parameter.variadic:
             operands += [_operand(definition, parameter, v, builder) for v in given]
         else:
@@ -351,6 +351,8 @@ def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, An
     rest = list(args)
     for p in definition.parameters:
         if p.variadic:
+            if not rest:
+                raise error("PT110", f"{definition.name} needs at least one tensor", builder.span, help=signature_text(definition))
             bound[p.name] = rest
             rest = []
         elif rest:
@@ -419,6 +421,39 @@ def constant(value: Number | np.generic, builder: Builder, dtype: DType | None =
             dtype, weak = F32, True
     plain = bool(value) if dtype is BOOL else int(value) if dtype.is_integer else float(value)
     return builder.add("constant", (), (TensorType(dtype, (), weak),), {"value": plain}).result
+
+
+_KINDS: dict[Any, tuple[type, ...]] = {bool: (bool, int), int: (int,), float: (int, float), str: (str,), Index: (Index, int)}
+
+
+def _takes(annotation: Any, value: Any) -> bool:
+    """Whether an attribute's annotation admits a value; annotations without a kind of their own admit everything."""
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        return any(_takes(member, value) for member in typing.get_args(annotation))
+    if annotation is None or annotation is type(None):
+        return value is None
+    if typing.get_origin(annotation) is tuple:
+        return isinstance(value, tuple)
+    wanted = _KINDS.get(annotation, (annotation,) if isinstance(annotation, type) else ())
+    return not wanted or (isinstance(value, wanted) and (annotation is bool or not isinstance(value, bool)))
+
+
+def _kind(annotation: Any) -> str:
+    """An annotation in words: `a dtype`, `an int or None`."""
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_kind(m) for m in typing.get_args(annotation)))
+    words = {DType: "a dtype", bool: "a bool", int: "an int", float: "a number", str: "a string", Index: "an extent", type(None): "None"}
+    return words.get(annotation, "a list of numbers" if typing.get_origin(annotation) is tuple else "another value")
+
+
+def _checked_attribute(definition: OpDefinition, p: Parameter, given: Any, builder: Builder) -> Attribute:
+    """An attribute as plain data, of the kind that its annotation says (PT111); a default is taken as it is."""
+    value = _attribute(definition, p, given, builder)
+    if given is p.default or p.annotation is None or _takes(p.annotation, value):
+        return value
+    got = "None" if given is None else f"{type(given).__name__} {given!r}"
+    raise error("PT111", f"{definition.name} takes {_kind(p.annotation)} as `{p.name}`, and got {got}", builder.span,
+                help=signature_text(definition))
 
 
 def _attribute(definition: OpDefinition, p: Parameter, given: Any, builder: Builder) -> Attribute:
