@@ -30,6 +30,7 @@ ENTRIES = ("array_type", "float_type", "int_type", "true", "false", "pool_run", 
 NUMBERS = frozenset({dtypes.F32, dtypes.F64, dtypes.I8, dtypes.I16, dtypes.I32, dtypes.I64, dtypes.U8, dtypes.U16, dtypes.U32})
 ALIGNMENT = 64
 STACK_BYTES = 65536  # scratch up to here lies on the stack, more is allocated
+LARGEST_SCRATCH = 1 << 27  # more is allocated by NumPy, which can say that there is no memory
 MAX_CHUNKS = 1 << 22
 
 
@@ -75,6 +76,7 @@ class _Writer:
         self.sizes: dict[str, Value] = {}
         self.bytes: dict[str, Value] = {}
         self.numbers: dict[str, Value] = {}
+        self.stack = self.b.alloca(f"[{STACK_BYTES} x i8]")  # the kernels run one after the other
 
     def write(self) -> str:
         b = self.b
@@ -186,6 +188,7 @@ class _Writer:
             bytes_ = evaluate(b, call.scratch, self.scope)
             stride = ((bytes_ + (ALIGNMENT - 1)).lshr(6)) << 6
             total = b.select(shared, stride * self._entry("threads"), stride)
+            self._require(b.compare("ule", total, LARGEST_SCRATCH))
             calls.append((kernel, call, items, chunk, stride, total))
             del elements_
         state = self._release(calls)
@@ -230,7 +233,6 @@ class _Writer:
     def _call(self, call: Signature, items: Value, chunk: Value, stride: Value, total: Value) -> None:
         b = self.b
         slots = b.alloca(f"[{max(1, len(call.tensors) + len(call.scalars))} x i64]", 8)
-        stack = b.alloca(f"[{STACK_BYTES} x i8]")
         for slot, name in enumerate(call.tensors):
             b.store(self.pointers[name], b.offset(slots, slot, "i64"))
         for slot, (name, _) in enumerate(call.scalars, len(call.tensors)):
@@ -242,7 +244,7 @@ class _Writer:
         block = b.call(PTR, "aligned_alloc", b.constant(I64, ALIGNMENT), total)
         b.jump(ready)
         b.place(ready)
-        scratch = b.phi(PTR, [(stack, before), (block, large)])
+        scratch = b.phi(PTR, [(self.stack, before), (block, large)])
         run = b.emit(PTR, f"inttoptr i64 {self._entry('pool_run')} to ptr")
         kernel = b.named(PTR, f"@{call.name}")
         arguments = ", ".join(v.typed for v in (kernel, slots, items, chunk, scratch, stride))
