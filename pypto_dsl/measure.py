@@ -137,9 +137,9 @@ def limits(dtype: DType) -> tuple[float, float]:
 
 
 def _spacing(x: Array, dtype: DType) -> Array:
-    """The distance of neighbours of ``dtype`` at each element's magnitude."""
+    """The distance of normal neighbours of ``dtype`` at each element's magnitude; 0 at zero."""
     _, exponent = np.frexp(np.abs(x))
-    spacing: Array = np.ldexp(1.0, exponent - dtype.mantissa)
+    spacing: Array = np.where(x == 0, 0.0, np.ldexp(1.0, exponent - dtype.mantissa))
     return spacing
 
 

@@ -1,14 +1,18 @@
-"""`ptc cache`: what is kept on disk, how much, and from when; clearing it."""
+"""`ptc cache`: what is kept on disk, how much, and from when; clearing it; which entry a kernel has."""
 from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
-from pypto_dsl.cli import terminal
+from pypto_dsl.cli import kernels, terminal
+from pypto_dsl.compiler.pipeline import lower
+from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory
+from pypto_dsl.runtime.cpu.executable import Executable
 from pypto_dsl.runtime.toolchain import cache_folder
 
 
@@ -91,3 +95,49 @@ def _age(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+class _Asked(ObjectCache):
+    """Notes which entry was asked for, and writes nothing."""
+
+    path: Path | None = None
+    found = False
+
+    def get(self, parts: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
+        """The entry if it is there, else made and not kept."""
+        self.path = self.path_of(parts)
+        kept = None if self.path is None else self.read(self.path)
+        self.found = kept is not None
+        return make() if kept is None else kept
+
+
+@command.command("why")
+@click.argument("kernel")
+@kernels.shape_option
+@terminal.json_option
+def why(kernel: str, shapes: tuple[kernels.Shape, ...], as_json: bool) -> None:
+    """Say which entry a kernel has for the CPU, whether it is there, and what another entry would take.
+
+    An entry is found by the hash of the emitted code and of the machine that it was compiled for. Run-time numbers and DYNAMIC extents
+    are in neither, so they never make another one.
+    """
+    source = kernels.find(kernel)
+    if source.kernel is not None:
+        form = source.kernel.specialise(**kernels.arguments(source, shapes, 0))
+        graph, described = form.graph, form.describe()
+    elif source.graph is not None:
+        graph = source.graph
+        described = ", ".join(f"{p.name} {p.type}" for p in graph.parameters)
+    else:
+        raise TypeError("a source has a kernel or a graph")
+    asked = _Asked(default_directory())
+    made = Executable(lower(graph, "llvm-cpu"), cache=asked)
+    document = {"kernel": source.name, "form": described, "entry": str(asked.path), "found": asked.found, "code_bytes": len(made.text),
+                "machine": made.machine.fingerprint, "options": dict(graph.options)}
+    if as_json:
+        terminal.emit_json({"ok": True, **document})
+        return
+    click.echo(f"{source.name}({described})")
+    click.echo(f"  entry {asked.path}: " + ("found" if asked.found else "not there, so the next call compiles"))
+    click.echo(f"  its key: {document['code_bytes']} bytes of code, and the machine {'; '.join(made.machine.fingerprint.split('; ')[:3])}")
+    click.echo("  another dtype, static extent, option, promotion rule, version of this package or kind of processor makes another entry")

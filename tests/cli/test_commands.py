@@ -215,6 +215,19 @@ def test_cache(ptc, tmp_path):
     assert not entry.exists()
 
 
+def test_cache_why(ptc, kernel, tmp_path):
+    path = kernel()
+    before = ptc("cache", "why", path, "--json").json
+    assert not before["found"] and before["form"] == "x f32[4, 8], out f32[4, 8]"
+    assert not (tmp_path / "cache" / "objects").exists(), "asking writes nothing"
+    assert ptc("run", path, "--no-time").code == 0
+    after = ptc("cache", "why", path, "--json").json
+    assert after["found"] and after["entry"] == before["entry"]
+    assert "found" in ptc("cache", "why", path).out
+    listed = ptc("cache", "ls", "--json").json["entries"]
+    assert [f"{e['kind']}/{e['name']}" for e in listed] == [f"objects/{after['entry'].split('/')[-1]}"]
+
+
 # ---- help ------------------------------------------------------------------------------------------------------------------------
 
 

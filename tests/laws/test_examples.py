@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from tree import ROOT
 
 from pypto_dsl.cli import main
+from pypto_dsl.compiler import targets
 from pypto_dsl.frontend.targets import runnable
 
 SCRIPTS = sorted((ROOT / "examples").rglob("*.py"))
@@ -40,3 +41,16 @@ def test_through_ptc(path, target):
 def test_text_kernels_through_ptc(path):
     done = CliRunner().invoke(main, ["run", str(path), "--no-time", "--json"], prog_name="ptc")
     assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")) + sorted((ROOT / "examples" / "ptir").glob("*.ptir")),
+                         ids=lambda p: p.name)
+def test_explained_for_every_target(path):
+    options = [word for name in targets.names() for word in ("--target", name)]
+    done = CliRunner().invoke(main, ["explain", str(path), "--json", *options], prog_name="ptc")
+    assert done.exit_code == 0, done.output
+    explanation = json.loads(done.stdout)["explanation"]
+    assert [t["target"] for t in explanation["targets"]] == list(targets.names())
+    kernels = [k for t in explanation["targets"] for step in t["steps"] for k in step["kernels"]]
+    assert kernels and all(k["tile"] and k["why"] and k["buffers"] for k in kernels)
+    assert all(None in (k["capacity"], k["bytes"]) or k["bytes"] <= k["capacity"] for k in kernels)

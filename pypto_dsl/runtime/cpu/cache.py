@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import platformdirs
+from pypto_dsl.runtime.toolchain import cache_folder
 
 _log = logging.getLogger("pypto_dsl.cache")
 _MAGIC = b"pypto_dsl object 1\n"
@@ -21,9 +21,8 @@ _DIGEST = 32  # bytes of SHA-256
 
 
 def default_directory() -> Path:
-    """``$PTC_CACHE_DIR``, or the user's cache directory."""
-    chosen = os.environ.get("PTC_CACHE_DIR")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("pypto_dsl")) / "objects"
+    """The folder `objects` of the cache that the emulators' builds lie in too."""
+    return cache_folder() / "objects"
 
 
 class ObjectCache:
@@ -34,20 +33,27 @@ class ObjectCache:
 
     def get(self, parts: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
         """The object for ``parts`` (kernel text, versions, processor, options), made and kept when it is not there."""
-        if self.directory is None:
+        path = self.path_of(parts)
+        if path is None:
             return make()
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(len(part).to_bytes(8, "little") + part.encode())
-        path = self.directory / f"{digest.hexdigest()}.o"
-        found = self._read(path)
+        found = self.read(path)
         if found is not None:
             return found
         made = make()
         self._write(path, made)
         return made
 
-    def _read(self, path: Path) -> bytes | None:
+    def path_of(self, parts: tuple[str, ...]) -> Path | None:
+        """Where the object for ``parts`` is kept."""
+        if self.directory is None:
+            return None
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(len(part).to_bytes(8, "little") + part.encode())
+        return self.directory / f"{digest.hexdigest()}.o"
+
+    def read(self, path: Path) -> bytes | None:
+        """An entry's object; None when there is none, or none that can be trusted."""
         try:
             data = path.read_bytes()
         except FileNotFoundError:
