@@ -20,8 +20,8 @@ BATCH, SECONDS = 32, 20
 # Extents large enough that every queue goes round twice on one core, and small ragged ones.
 FLAT = [({"M": 1, "N": 1}, 1), ({"M": 3, "N": 11}, 2), ({"M": 5, "N": 2001}, 1)]
 ROWS = [({"M": 1, "N": 1}, 1), ({"M": 3, "N": 31}, 2), ({"M": 35, "N": 257}, 1), ({"M": 16, "N": 512}, 1), ({"M": 21, "N": 1100}, 1)]
-PLANE = [({"M": 1, "N": 1}, 1), ({"M": 7, "N": 33}, 2), ({"M": 35, "N": 600}, 1)]
-MATMUL = [({"M": 1, "N": 1, "K": 1}, 1), ({"M": 7, "N": 31, "K": 33}, 2), ({"M": 130, "N": 40, "K": 100}, 1)]
+PLANE = [({"M": 1, "N": 1}, 1), ({"M": 7, "N": 33}, 2), ({"M": 35, "N": 1024}, 1), ({"M": 2100, "N": 3}, 1)]
+MATMUL = [({"M": 1, "N": 1, "K": 1}, 1), ({"M": 7, "N": 31, "K": 33}, 2), ({"M": 130, "N": 150, "K": 100}, 1)]
 CHOSEN = {
     "softmax": ROWS, "softmax_static": [({}, 1)], "layer_norm": [({"M": 1}, 1), ({"M": 35}, 1)], "layer_norm_any": ROWS, "row_min": ROWS,
     "row_col": PLANE, "column_sum": PLANE, "column_max": PLANE, "tril": PLANE, "triu_i32": PLANE, "compare_i32": PLANE, "mask_rows": PLANE,
