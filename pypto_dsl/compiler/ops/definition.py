@@ -247,7 +247,8 @@ def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes
     call = Call(definition.name, tuple(operands), attributes, builder.graph, span or builder.span)
     present = [o for o in operands if o is not None]
     result_types = derive(definition, call)
-    stored = {k: v for k, v in attributes.items() if v is not None}
+    # None is left out where it is the default, so that what is missing can be told from what is None
+    stored = {k: v for k, v in attributes.items() if v is not None or k in _none_is_said(definition)}
     if len(present) != len(operands):
         stored["absent"] = tuple(i for i, o in enumerate(operands) if o is None)
     made = builder.add(definition.name, present, result_types, stored, span=span, names=names)
@@ -269,6 +270,11 @@ def derive(definition: OpDefinition, call: Call) -> tuple[TensorType, ...]:
     shapes = definition.shape(call)
     _check_numbers(call, present, typing_)
     return tuple(TensorType(a.dtype, shape, a.weak, live(shape)) for a, shape in zip(typing_.results, shapes, strict=True))
+
+
+def _none_is_said(definition: OpDefinition) -> set[str]:
+    """Attributes that may be None and have another default: `argmax(x, dim=None)`."""
+    return {p.name for p in definition.attributes if p.default is not None and p.default is not inspect.Parameter.empty}
 
 
 def _check_dtypes(definition: OpDefinition, call: Call, typing_: Typing) -> None:

@@ -64,11 +64,11 @@ def scatter(x: Array, index: Array, src: Array, dim: int = 0, reduce: str | None
     return result
 
 
-def index_add(x: Array, index: Array, source: Array, dim: int = 0, alpha: float = 1, **_: Any) -> Array:
+def index_add(x: Array, index: Array, src: Array, dim: int = 0, alpha: float = 1, **_: Any) -> Array:
     """result = x; result[index[i]] += alpha * source[i] along ``dim``."""
     at = positions(index, x.shape[dim], f"axis {dim}")
     result = np.moveaxis(x.copy(), dim, 0)
-    rows = np.moveaxis(source, dim, 0)
+    rows = np.moveaxis(src, dim, 0)
     with np.errstate(all="ignore"):
         for i, place in enumerate(at):
             result[place] = result[place] + rows[i] * np.asarray(alpha, dtype=x.dtype)
