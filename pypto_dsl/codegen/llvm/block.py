@@ -206,6 +206,8 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
     types = [Type(elements.memory_element(s.dtype), width) for s in states]
     fresh = [b.constant(ty, sums.identity(s.kind, s.dtype)) for ty, s in zip(types, states, strict=True)]
     known = extent.constant
+    if known is not None and known <= _STRAIGHT * width:
+        return _straight(b, lanes, row, start, stop, known, states, fresh)
     after = start
     if lanes.heavy() or (known is not None and known < sums.PARTIALS):
         for s, ty, value in zip(states, types, fresh, strict=True):
@@ -234,6 +236,28 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
     rest = UNKNOWN if known is None else as_index(known if after is start else known % sums.PARTIALS)
     sweep(b, after, stop, rest, width, step)
     return [_tree_of(b, s) for s in states]
+
+
+_STRAIGHT = 8  # vectors: rows of up to so many are written without a loop
+
+
+def _straight(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, known: int, states: Sequence[_RowState],
+              fresh: Sequence[Value]) -> list[Value]:
+    """A short row without loops, partials in registers."""
+    width = b.level.float_lanes
+    parts = sums.PARTIALS // width
+    partials = [[value] * parts for value in fresh]
+    for at in range(0, known, width):
+        column = start + at if at else start
+        mask = b.lane_mask(column, stop, width) if at + width > known else None
+        position = Position(row, column, mask)
+        values = lanes.at(position)
+        lanes.write(values, position)
+        for mine, s in zip(partials, states, strict=True):
+            part = at // width % parts
+            merged = sums.combine(b, s.kind, s.dtype, mine[part], elements.to_memory(b, values[key(s.reduce.value)], s.dtype))
+            mine[part] = merged if mask is None else b.select(mask, merged, mine[part])
+    return [sums.tree(b, s.kind, s.dtype, mine) for mine, s in zip(partials, states, strict=True)]
 
 
 def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, extent: Index, states: Sequence[_RowState],
