@@ -78,7 +78,9 @@ def float_unary(call: Call) -> Typing:
         raise refused.located(call.span) from None
     casts = typing.operand_casts * len(present)
     if any(o.type.dtype != typing.operand_casts[0] for o in present) and typing.compute != typing.operand_casts[0]:
-        casts = (typing.compute,) * len(present)  # mixed operands compute from their exact values and round once
+        # mixed operands compute from their exact values and round once
+        casts = (typing.compute,) * len(present)
+        typing = replace(typing, rounds_to=typing.result.dtype)
     return Typing(replace(typing, operand_casts=casts, landings=casts), (typing.result,))
 
 
