@@ -247,8 +247,7 @@ def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes
     call = Call(definition.name, tuple(operands), attributes, builder.graph, span or builder.span)
     present = [o for o in operands if o is not None]
     result_types = derive(definition, call)
-    # None is left out where it is the default, so that what is missing can be told from what is None
-    stored = {k: v for k, v in attributes.items() if v is not None or k in _none_is_said(definition)}
+    stored = stored_attributes(definition, attributes)
     if len(present) != len(operands):
         stored["absent"] = tuple(i for i, o in enumerate(operands) if o is None)
     made = builder.add(definition.name, present, result_types, stored, span=span, names=names)
@@ -272,9 +271,10 @@ def derive(definition: OpDefinition, call: Call) -> tuple[TensorType, ...]:
     return tuple(TensorType(a.dtype, shape, a.weak, live(shape)) for a, shape in zip(typing_.results, shapes, strict=True))
 
 
-def _none_is_said(definition: OpDefinition) -> set[str]:
-    """Attributes that may be None and have another default: `argmax(x, dim=None)`."""
-    return {p.name for p in definition.attributes if p.default is not None and p.default is not inspect.Parameter.empty}
+def stored_attributes(definition: OpDefinition, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """What an Op keeps of complete attributes: None is left out where it is the default, and said where it is not (`argmax(x, dim=None)`)."""
+    silent = {p.name for p in definition.attributes if p.default is None or p.default is inspect.Parameter.empty}
+    return {k: v for k, v in attributes.items() if v is not None or k not in silent}
 
 
 def _check_dtypes(definition: OpDefinition, call: Call, typing_: Typing) -> None:
@@ -326,12 +326,15 @@ def expand(op_: Op, operands: Sequence[Value], builder: Builder) -> tuple[Value,
     keywords: dict[str, Any] = {}
     positional: list[Any] = []
     queue = list(given)
+    spread = any(p.variadic for p in definition.parameters)  # operands stand before their variadic ones, attributes behind
     for p in definition.parameters:
         if p.variadic:
             positional += queue
             queue = []
-        elif p.kind == "tensor":
+        elif p.kind == "tensor" and spread:
             positional.append(queue.pop(0))
+        elif p.kind == "tensor":
+            keywords[p.name] = queue.pop(0)
         else:
             keywords[p.name] = op_.attributes.get(p.name, None if p.default is inspect.Parameter.empty else p.default)
     saved = builder.span, builder.tile

@@ -19,7 +19,7 @@ from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Attribute, Builder, Check, Graph, Op, Region, Symbol, TensorType, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
-from pypto_dsl.compiler.ops.definition import apply, constant, signature_text
+from pypto_dsl.compiler.ops.definition import apply, constant, signature_text, stored_attributes
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.text.parsing import EXPRESSIONS, Node, Source, admits, described
 from pypto_dsl.compiler.text.printer import attribute_text
@@ -250,7 +250,7 @@ class _Reader:
 
     def declared(self, definition: OpDefinition, operands: Sequence[Value | None], attributes: dict[str, Any],
                  types: Sequence[TensorType], names: Sequence[str]) -> Op:
-        stored = {k: v for k, v in attributes.items() if v is not None}
+        stored = stored_attributes(definition, attributes)
         absent = tuple(i for i, o in enumerate(operands) if o is None)
         if absent:
             stored["absent"] = absent
