@@ -1,4 +1,4 @@
-"""Every example runs: as a script, through `ptc run` on the CPU, the interpreter and in both emulators."""
+"""Every example runs through `ptc run` on the CPU, the interpreter and in both emulators, and is explained for every target."""
 from __future__ import annotations
 
 import json
@@ -14,18 +14,17 @@ from pypto_dsl.cli import main
 from pypto_dsl.compiler import targets
 from pypto_dsl.frontend.targets import runnable
 
-SCRIPTS = sorted((ROOT / "examples").rglob("*.py"))
 KERNELS = sorted((ROOT / "examples").glob("*.py"))
-# What says nothing about an emulator's own work: the two chips of a family run the same kernels.
-TARGETS = [t for t in runnable() if t != "tt-blackhole-emu"]
+# One chip of each family: the others of a family have tests of their own.
+TARGETS = [t for t in runnable() if t not in ("tt-blackhole-emu", "ascend-950-emu")]
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.relative_to(ROOT / "examples").as_posix())
-def test_as_a_script(path, tmp_path):
+def test_the_first_example_as_a_script(tmp_path):
+    """In a process and a folder of its own; the others are run by tests/frontend/test_examples.py."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-W", "error::UserWarning", str(path)]
+    command = [sys.executable, "-W", "error::UserWarning", str(ROOT / "examples" / "softmax.py")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
-    assert done.returncode == 0 and done.stdout, done.stderr
+    assert done.returncode == 0 and "largest error" in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("target", TARGETS)
