@@ -87,6 +87,15 @@ def test_extremes_propagate_nan_and_order_zeros() -> None:
         assert not np.signbit(got[40]) and np.signbit(np.delete(got, 40)).all()
 
 
+def test_a_kernel_may_have_any_name() -> None:
+    """Names of the C library, of our own functions, and letters beyond ASCII."""
+    x = np.linspace(-2, 2, 40, dtype=np.float32)
+    for name in ("exp", "launch", "pool_run", "größe_β", "main"):
+        out = np.empty_like(x)
+        Executable(lower(graph(name, Kernel(lambda v: R["exp"](v), (("x", F32, ("N",)),), np.exp, 1)))).run({"x": x, "out": out})
+        np.testing.assert_allclose(out, np.exp(x), rtol=1e-6)
+
+
 def test_softmax_of_infinities() -> None:
     x = np.zeros((3, 5000), np.float32)
     x[0] = -np.inf

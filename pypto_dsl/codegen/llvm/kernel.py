@@ -46,7 +46,12 @@ def signature(kernel: t.TileKernel) -> Signature:
         items = items * extent
     tensors = tuple(dict.fromkeys(p.bound_to for p in kernel.params))
     scalars = tuple((s.name, s.dtype) for s in kernel.scalars if s.value is None)
-    return Signature(kernel.name, tensors, scalars, items, plan(kernel).bytes, kernel.requires)
+    return Signature(symbol(kernel.name), tensors, scalars, items, plan(kernel).bytes, kernel.requires)
+
+
+def symbol(name: str) -> str:
+    """A kernel's name as a linker takes it: letters beyond ASCII by their code points."""
+    return "".join(c if c.isascii() else f"_u{ord(c):04x}" for c in name)
 
 
 def emit(kernels: Sequence[t.TileKernel], level: FeatureLevel) -> str:
@@ -58,7 +63,7 @@ def emit_module(kernels: Sequence[t.TileKernel], level: FeatureLevel) -> Module:
     """The module of several kernels, to which more can be added."""
     module = Module(level)
     for kernel in kernels:
-        module.define(kernel.name, lambda m, k=kernel: _Kernel(m, k).write())  # type: ignore[misc]
+        module.define(symbol(kernel.name), lambda m, k=kernel: _Kernel(m, k).write())  # type: ignore[misc]
     return module
 
 

@@ -31,7 +31,7 @@ NUMBERS = frozenset({dtypes.F32, dtypes.F64, dtypes.I8, dtypes.I16, dtypes.I32, 
 ALIGNMENT = 64
 STACK_BYTES = 65536  # scratch up to here lies on the stack, more is allocated
 LARGEST_SCRATCH = 1 << 27  # more is allocated by NumPy, which can say that there is no memory
-MAX_CHUNKS = 1 << 22
+MAX_CHUNKS = 1 << 22  # the pool's ticket word counts to 2^24, and every thread may look once too often
 
 
 @dataclass(frozen=True)

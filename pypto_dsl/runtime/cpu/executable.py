@@ -23,7 +23,7 @@ from pypto_dsl.runtime.cpu import fastcall, jit
 from pypto_dsl.runtime.cpu.arguments import Array, bind
 from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory
 from pypto_dsl.runtime.cpu.fastcall import FastCall
-from pypto_dsl.runtime.cpu.pool import MAX_CHUNKS, Pool, shared_pool
+from pypto_dsl.runtime.cpu.pool import Pool, shared_pool
 from pypto_dsl.runtime.tile_interpreter import host_call, scalar_value, window
 
 _ALIGNMENT = 64
@@ -90,11 +90,16 @@ class Executable:
         self.text = module.text()
         parts = (self.text, self.machine.fingerprint)
         code = (cache or ObjectCache(default_directory())).get(parts, lambda: jit.compile_object(self.text, self.machine))
-        self._library = jit.Library(code, [*(k.name for k in kernels), *(("launch", "launch_table") if plan is not None else ())])
-        self._loaded = {k.name: Loaded(emitter.signature(k), self._library.address(k.name), launcher.has_product(k.body)) for k in kernels}
+        extra = ("launch", "launch_table") if plan is not None else ()
+        self._library = jit.Library(code, [*(emitter.symbol(k.name) for k in kernels), *extra])
+        self._loaded = {k.name: self._loaded_kernel(k) for k in kernels}
         self._pool = pool or shared_pool()
         self._launch = {**targets.load("llvm-cpu").table("launch"), **(launch or {})}
         self._fast = None if plan is None else FastCall(self._library, plan, self._pool, self._launch)
+
+    def _loaded_kernel(self, kernel: t.TileKernel) -> Loaded:
+        call = emitter.signature(kernel)
+        return Loaded(call, self._library.address(call.name), launcher.has_product(kernel.body))
 
     @property
     def launch(self) -> Callable[..., bool] | None:
@@ -181,7 +186,7 @@ class Executable:
         per_item = max(1, elements // items)
         least = 1 if kernel.whole_items else math.ceil(int(self._launch["chunk_elements"]) / per_item)
         fair = items // (threads * int(self._launch["chunks_per_thread"]))
-        return min(items, max(1, least, min(fair, 16 * least), -(-items // MAX_CHUNKS)))
+        return min(items, max(1, least, min(fair, 16 * least), -(-items // launcher.MAX_CHUNKS)))
 
 
 def kernels_of(steps: Sequence[t.Step]) -> Iterator[t.TileKernel]:

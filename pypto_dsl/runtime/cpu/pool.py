@@ -17,7 +17,6 @@ from functools import cache
 from pypto_dsl.runtime.cpu import jit
 
 _SPINS = 20000  # empty looks before a worker sleeps: about 50 us
-MAX_CHUNKS = 1 << 22  # the ticket word counts to 2^24, and every thread may look once too often
 _FUTEX = {"x86_64": 202, "aarch64": 98}  # the system call's number
 _DEFAULT_MXCSR = 0x1F80  # nearest even, subnormals kept, exceptions masked
 
