@@ -35,7 +35,7 @@ Reference = Callable[[Arrays], Any]
 # ragged on both axes, a whole tile, one element, several tiles
 SHAPES = ((1, 1), (7, 33), (31, 32), (65, 100), (128, 256))
 FEW = ((7, 33), (65, 100))
-BLOCKS = ((7, 33), (65, 100), (33, 90), (5, 215), (3, 290))  # 1 to 10 tiles across blocks of 4
+BLOCKS = ((7, 33), (65, 100), (33, 90), (5, 215), (3, 260))  # 1 to 9 tiles across blocks of 4
 CORES = (1, 2, 7)
 
 

@@ -24,7 +24,7 @@ KERNELS: dict[str, tuple[str, str, tuple[tuple[int, int], ...]]] = {
     **{c: (c, "_0", kernels.BLOCKS) for c in ("matmul_transposed", "ffn_bf16")},
     "softmax_f32 split": ("softmax_f32", "_0_split", LONG),
 }
-CORES, SEEDS, SECONDS = (1, 7), (0, 1), 60
+CORES, SEEDS, SECONDS = (1, 7), (0, 1), 20
 
 SWAPS = {
     "_rows": "_cols", "_cols": "_rows", "BroadcastType::ROW": "BroadcastType::COL", "BroadcastType::COL": "BroadcastType::ROW",
@@ -160,6 +160,7 @@ REASONS = (
     ("number", r"cb_wait_front\(\w+, 1\)", "", "waits for the next page too, which a later pass of the reader sends anyway"),
     ("variable", "N_f32", "", "one unit in the last place of N: a hundred times below the bound of a 16-bit result"),
     ("bits", r"pad_(cols|rows).*0x0000\)", "", "one operand of a product is padded with 1 where the other is padded with 0"),
+    ("number", r"tile_(cols|rows) = ", r"< 5 \?", "where as many tiles are left as a block has, both sides of the choice are that number"),
     ("", r"pad_cols.*0xff800000|_step == N_tiles", "", "a pass that reduces nothing needs no pad; the buffer's loads are padded alike"),
 )
 
