@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from pypto_dsl.compiler.dtypes import F8E4M3, F8E5M2, F8E8M0, F32, I32, DType
@@ -357,7 +358,9 @@ def dequantize_types(call: Call) -> Typing:
         raise call.refuse("PT203", f"dequantize makes floats, and `otype` is {otype}", help="pypto.DT_FP32")
     if not source.is_integer or source.bits > 32:
         raise call.refuse("PT203", f"dequantize takes integers of at most 32 bits, and got {source}")
-    return _in_f32(call, otype)
+    typed = _in_f32(call, otype)
+    casts = (source, *typed.casts[1:])  # the integers stay: a promoted graph is typed again
+    return Typing(replace(typed.typing, operand_casts=casts, landings=casts), typed.results)
 
 
 def _in_f32(call: Call, result: DType) -> Typing:

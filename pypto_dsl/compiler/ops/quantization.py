@@ -33,7 +33,8 @@ def quantize(input: Tensor, scale: Tensor, otype: DType = I8, axis: int = -1, ze
     derivation="a difference (exact below 2**24) and a product", scale=quantization.dequantize_scale)
 def dequantize(input: Tensor, scale: Tensor, otype: DType = F32, axis: int = -1, zero_points: Tensor | None = None) -> Tensor:
     """``(input - zero_points) * scale`` as ``otype``, computed in f32."""
-    shifted = input if zero_points is None else sub(input, _along(zero_points, input, axis))
+    wide = cast(input, F32)
+    shifted = wide if zero_points is None else sub(wide, _along(zero_points, input, axis))
     return mul(shifted, _along(scale, input, axis))
 
 

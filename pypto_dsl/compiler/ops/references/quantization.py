@@ -29,13 +29,15 @@ def quantize(x: Array, scale: Array, zero_points: Array | None = None, dtype: DT
 
 
 def dequantize(x: Array, scale: Array, zero_points: Array | None = None, axis: int = -1, **_: Any) -> Array:
-    """(x - zero_points) * scale."""
+    """(x - zero_points) * scale, the integers read as f32."""
+    x = x.astype(np.float32).astype(np.float64)
     with np.errstate(all="ignore"):
         shifted = x if zero_points is None else x - along(zero_points, x, axis)
         return np.asarray(shifted * along(scale, x, axis))
 
 
 def dequantize_scale(x: Array, scale: Array, zero_points: Array | None = None, axis: int = -1, **_: Any) -> Array:
+    x = x.astype(np.float64)
     return np.asarray((np.abs(x) + (0.0 if zero_points is None else np.abs(along(zero_points, x, axis)))) * np.abs(along(scale, x, axis)))
 
 
