@@ -156,8 +156,13 @@ def _step(step: Step, planned: Mapping[str, TileKernel], groups: Mapping[int, Gr
         return StepFact("branch", f"one of two branches, {len(step.steps)} and {len(step.orelse)} steps", _line(step.span), steps=inner)
     number = _group_number(step[0].name)
     group = groups.get(number) if number is not None else None
-    kernels = tuple(_kernel(k, planned.get(k.name), group, target) for k in step)
+    kernels = tuple(_kernel(k, _planned(k.name, planned), group, target) for k in step)
     return StepFact("kernel", step[0].title, _line(step[0].span), number if group is not None else None, kernels)
+
+
+def _planned(kernel: str, planned: Mapping[str, TileKernel]) -> TileKernel | None:
+    """The structured kernel that a placed one came from: placement may split it by unit and add a word to its name."""
+    return planned.get(kernel) or planned.get(kernel.rpartition("_")[0])
 
 
 def _group_number(kernel: str) -> int | None:
@@ -178,7 +183,7 @@ def _kernel(kernel: TileKernel, planned: TileKernel | None, group: Group | None,
     reads = tuple(p.bound_to for p in kernel.params if p.role in ("in", "inout"))
     writes = tuple(p.bound_to for p in kernel.params if p.role != "in")
     return KernelFact(kernel.name, tuple(f"{condition} >= 0" for condition in kernel.requires), tile, _why(tile, wanted, group, target),
-                      tuple(map(str, kernel.grid.extents)), reads, writes, facts, total_bytes(kernel, facts), capacity(kernel, target))
+                      tuple(map(str, (planned or kernel).grid.extents)), reads, writes, facts, total_bytes(kernel, facts), capacity(kernel, target))
 
 
 def _why(tile: str, wanted: str, group: Group | None, target: Target) -> str:

@@ -30,7 +30,8 @@ class GroupFact:
 
 @dataclass(frozen=True)
 class BufferFact:
-    """One on-chip buffer: shape, bytes of all its slots (an expression where they depend on the extents), offset, line, what it holds."""
+    """One on-chip buffer: shape, bytes of all its slots (an expression where they depend on the extents), where it is, the line it comes
+    from, and the first and last line of those whose operations touch it."""
 
     name: str
     holds: str
@@ -40,6 +41,7 @@ class BufferFact:
     bytes: str
     place: str
     line: int
+    lives: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,14 @@
 """Where the buffers of a kernel are and how many bytes they take, on each family of targets."""
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 
 from pypto_dsl.codegen.llvm import layout
+from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.placement.ttmetal.geometry import geometry
+from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir import ascend
 from pypto_dsl.compiler.tile_ir.nodes import Buffer, TileKernel
@@ -41,10 +44,31 @@ def total_bytes(kernel: TileKernel, facts: tuple[BufferFact, ...]) -> int | None
 def buffer_facts(kernel: TileKernel, target: Target) -> Iterable[BufferFact]:
     """Every buffer of a kernel in order of first use."""
     places = FAMILIES.get(target.family, _local)(kernel, target)
+    lives = _lives(kernel)
     for buffer in buffers(kernel):
         size, place = places[buffer.name]
         line = buffer.span.line if buffer.span is not None else 0
-        yield BufferFact(buffer.name, buffer.note, str(buffer.dtype), tuple(map(str, buffer.shape)), buffer.slots, str(size), place, line)
+        yield BufferFact(buffer.name, buffer.note, str(buffer.dtype), tuple(map(str, buffer.shape)), buffer.slots, str(size), place, line,
+                         lives.get(buffer.name, (line, line)))
+
+
+def _lives(kernel: TileKernel) -> dict[str, tuple[int, int]]:
+    """The first and last of the user's lines whose operations touch each buffer."""
+    found: dict[str, tuple[int, int]] = {}
+    stack: list[tuple[object, int]] = [((kernel.once, kernel.body), 0)]
+    while stack:
+        node, line = stack.pop()
+        if isinstance(node, Buffer):
+            if line:
+                first, last = found.get(node.name, (line, line))
+                found[node.name] = min(first, line), max(last, line)
+        elif isinstance(node, tuple):
+            stack += [(child, line) for child in node]
+        elif dataclasses.is_dataclass(node) and not isinstance(node, (Index, Span, DType)):
+            span = getattr(node, "span", None)
+            line = span.line if isinstance(span, Span) else line
+            stack += [(getattr(node, field.name), line) for field in dataclasses.fields(node)]
+    return found
 
 
 # Buffer name -> (bytes of all its slots, where it is).

@@ -106,7 +106,12 @@ def _kernel_text(k: KernelFact, number: int, count: int) -> Iterable[str]:
     if k.buffers:
         share = f" of {k.capacity}" if k.capacity is not None else ""
         yield "    buffers" + (f": {k.bytes}{share} bytes" if k.bytes is not None else "")
-        yield from _columns([(f"      {b.name}", _shape(b), f"{b.bytes} bytes", b.place, _at(b.line), b.holds) for b in k.buffers])
+        yield from _columns([(f"      {b.name}", _shape(b), f"{b.bytes} bytes", b.place, _lines_of(b), b.holds) for b in k.buffers])
+
+
+def _lines_of(b: BufferFact) -> str:
+    first, last = b.lives
+    return _at(first) if first == last else f"lines {first} to {last}"
 
 
 def _shape(b: BufferFact) -> str:

@@ -156,6 +156,7 @@ def test_explain_a_kernel_as_json(ptc, kernel):
     assert [t["target"] for t in document["targets"]] == ["ascend-a2", "tt-wormhole"]
     kernel_fact = document["targets"][0]["steps"][0]["kernels"][0]
     assert kernel_fact["bytes"] <= kernel_fact["capacity"]
+    assert all(tuple(b["lives"]) == (7, 7) for b in kernel_fact["buffers"])
     assert {line["user_line"] for line in document["source_map"]} == {7}
 
 
