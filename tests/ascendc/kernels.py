@@ -121,7 +121,25 @@ def scaling(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int,
 
 def wide_exponents(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
     x = normal(rng, name, dtype, shape)
-    return (x.astype(np.float32) * rng.choice([1, 60, 900], shape)).astype(dtype.numpy) if name == "e" else x
+    if name != "e":
+        return x
+    wide = (x.astype(np.float32) * rng.choice([1, 60, 900], shape)).astype(dtype.numpy)
+    wide.reshape(-1)[3:12:3] = np.array([np.inf, -np.inf, np.nan], np.float32).astype(dtype.numpy)[:len(wide.reshape(-1)[3:12:3])]
+    return wide
+
+
+def maximum_in_last_rows(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """The greatest element of every column stands in the last row of a tile."""
+    x = normal(rng, name, dtype, shape)
+    x[15::16] += 50
+    return x
+
+
+def ones_in_front(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
+    x = with_specials(rng, name, dtype, shape)
+    if name == "x":
+        x[:, 0] = 1
+    return x
 
 
 def minimum_at_edges(rng: np.random.Generator, name: str, dtype: DType, shape: tuple[int, ...]) -> Array:
@@ -224,10 +242,12 @@ _ALL = [
     Kernel("pow_tensor", op("pow"), [("x", F32, _TWO), ("y", F32, _TWO)], _FLAT, c99_pow, 4e-6, positive),
     Kernel("ldexp_int", op("ldexp"), [("x", F32, _TWO), ("e", I32, _TWO)], _FLAT, ldexp, inputs=scaling),
     Kernel("ldexp_bf16", op("ldexp"), [("x", BF16, _TWO), ("e", BF16, _TWO)], _FLAT, ldexp_real, 2.0**-8, wide_exponents, share=0.98),
-    Kernel("silu_mul", lambda x, y: R["mul"](R["silu"](x), y), [("x", BF16, _TWO), ("y", BF16, _TWO)], _FLAT, silu_mul, 2.0**-7, share=0.98),
+    Kernel("silu_mul", lambda x, y: R["mul"](R["silu"](x), y), [("x", BF16, _TWO), ("y", BF16, _TWO)], _FLAT, silu_mul, 2.0**-7,
+           share=0.98),
     Kernel("row_col", op("add"), [("x", F32, ("M", 1)), ("y", F32, (1, "N"))], _PLANE, np.add),
     Kernel("column_sum", lambda x: R["sum"](x, 0), [("x", F32, _TWO)], _PLANE, lambda x: x.sum(axis=0), 4e-6),
-    Kernel("column_max", lambda x: R["amax"](x, 0), [("x", F32, _TWO)], _PLANE, lambda x: x.max(axis=0)),
+    Kernel("column_max", lambda x: R["amax"](x, 0), [("x", F32, _TWO)], _PLANE, lambda x: x.max(axis=0),
+           inputs=maximum_in_last_rows),
     Kernel("row_min", lambda x: R["amin"](x, -1), [("x", F32, _TWO)], _ROWS, lambda x: x.min(axis=-1), inputs=minimum_at_edges),
     Kernel("tril", op("tril"), [("x", F32, _TWO)], _PLANE, np.tril),
     Kernel("triu_i32", lambda x: R["triu"](x, 2), [("x", I32, _TWO)], _PLANE, lambda x: np.triu(x, 2)),
@@ -241,7 +261,7 @@ _ALL = [
     Kernel("compare_i32", lambda x, y: R["where"](R["lt"](x, y), R["add"](x, 1), R["where"](R["ge"](x, 3), y, -7)),
            [("x", I32, _TWO), ("y", I32, _TWO)], _PLANE, lambda x, y: np.where(x < y, x + 1, np.where(x >= 3, y, -7))),
     Kernel("mask_rows", lambda x, y: R["where"](R["bitwise_and"](R["gt"](y, 0.0), R["ne"](x, 1.0)), x, R["exp"](y)),
-           [("x", F32, _TWO), ("y", F32, ("M", 1))], _PLANE, lambda x, y: np.where((y > 0) & (x != 1), x, np.exp(y)), 1e-6, with_specials),
+           [("x", F32, _TWO), ("y", F32, ("M", 1))], _PLANE, lambda x, y: np.where((y > 0) & (x != 1), x, np.exp(y)), 1e-6, ones_in_front),
     Kernel("scale_f16", lambda x, y: R["div"](R["sub"](1.0, R["abs"](x)), R["add"](R["sqrt"](R["abs"](y)), 1.0)),
            [("x", F16, _TWO), ("y", F16, _TWO)], _FLAT, scale_f16, 2.0**-10, share=0.98),
 ]
