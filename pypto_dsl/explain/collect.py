@@ -180,10 +180,13 @@ def _kernel(kernel: TileKernel, planned: TileKernel | None, group: Group | None,
     tile = str(dict(kernel.properties).get("tile", ""))
     wanted = str(dict(planned.properties).get("tile", "")) if planned is not None else tile
     facts = tuple(buffer_facts(kernel, target))
-    reads = tuple(p.bound_to for p in kernel.params if p.role in ("in", "inout"))
-    writes = tuple(p.bound_to for p in kernel.params if p.role != "in")
-    return KernelFact(kernel.name, tuple(f"{condition} >= 0" for condition in kernel.requires), tile, _why(tile, wanted, group, target),
-                      tuple(map(str, (planned or kernel).grid.extents)), reads, writes, facts, total_bytes(kernel, facts), capacity(kernel, target))
+    def tensors(*roles: str) -> tuple[str, ...]:
+        return tuple(p.bound_to for p in kernel.params if p.role in roles)
+
+    requires = tuple(f"{condition} >= 0" for condition in kernel.requires)
+    items = tuple(map(str, (planned or kernel).grid.extents))
+    return KernelFact(kernel.name, requires, tile, _why(tile, wanted, group, target), items, tensors("in", "inout"), tensors("out", "inout"),
+                      tensors("workspace"), facts, total_bytes(kernel, facts), capacity(kernel, target))
 
 
 def _why(tile: str, wanted: str, group: Group | None, target: Target) -> str:

@@ -46,7 +46,8 @@ class BufferFact:
 
 @dataclass(frozen=True)
 class KernelFact:
-    """One schedule of a step: when it is taken, its tile and why, its grid, what it reads and writes, its buffers."""
+    """One schedule of a step: when it is taken, its tile and why, its grid, what it reads, writes and
+    shares with its neighbours, its buffers."""
 
     name: str
     requires: tuple[str, ...]
@@ -55,6 +56,7 @@ class KernelFact:
     items: tuple[str, ...]
     reads: tuple[str, ...]
     writes: tuple[str, ...]
+    workspaces: tuple[str, ...]
     buffers: tuple[BufferFact, ...]
     bytes: int | None
     capacity: int | None

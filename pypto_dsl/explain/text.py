@@ -100,7 +100,8 @@ def _step_text(step: StepFact, groups: Mapping[int, GroupFact], indent: str) -> 
 def _kernel_text(k: KernelFact, number: int, count: int) -> Iterable[str]:
     when = f", taken when {' and '.join(k.requires)}" if k.requires else ", taken otherwise" if count > 1 and number == count - 1 else ""
     yield f"  kernel {k.name}{when}"
-    yield f"    reads {', '.join(k.reads) or 'nothing'}; writes {', '.join(k.writes) or 'nothing'}; {' x '.join(k.items) or '1'} items"
+    shared = f", through {', '.join(k.workspaces)}" if k.workspaces else ""
+    yield f"    reads {', '.join(k.reads) or 'nothing'}; writes {', '.join(k.writes) or 'nothing'}{shared}; {' x '.join(k.items) or '1'} items"
     if k.tile:
         yield f"    tile {k.tile}: {k.why}"
     if k.buffers:
