@@ -8,6 +8,7 @@ from typing import Any
 from pypto_dsl import driver
 from pypto_dsl.compiler.dtypes import BY_PYPTO
 from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError, Label
+from pypto_dsl.compiler.ops.refused import REFUSED
 from pypto_dsl.frontend import loops, operations, options, verify, vocabulary
 from pypto_dsl.frontend.capture import KernelWarning
 from pypto_dsl.frontend.scalar import SymbolicScalar
@@ -57,7 +58,7 @@ OPERATION_ALIASES = {"greater": "gt"}
 
 
 def lookup(name: str) -> Any:
-    """The object of a public name. Raises UnknownName (PT109) with the nearest name that exists."""
+    """The object of a public name. Raises UnknownName: PT119 for what PyPTO has and this language does not, else PT109 with the nearest name."""
     if name in NAMES:
         return NAMES[name]
     if name in BY_PYPTO or name in ALIASES or name in UNAVAILABLE:
@@ -66,8 +67,11 @@ def lookup(name: str) -> Any:
         return operations.function_named(OPERATION_ALIASES.get(name, name))
     except KeyError:
         pass
-    close = difflib.get_close_matches(name, names(), 1)
     span = here()
+    if name in REFUSED:
+        reason, instead = REFUSED[name]
+        raise UnknownName(Diagnostic("PT119", f"pypto has no `{name}` here: {reason}", Label(span) if span is not None else None, help=instead))
+    close = difflib.get_close_matches(name, names(), 1)
     raise UnknownName(Diagnostic("PT109", f"pypto has no `{name}`", Label(span) if span is not None else None,
                                  help=f"did you mean `pypto.{close[0]}`?" if close else "`dir(pypto)` lists every name",
                                  fix=f"pypto.{close[0]}" if close else None))

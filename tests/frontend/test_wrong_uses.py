@@ -29,8 +29,10 @@ POSITIONAL: list[Callable[[Any, Any], tuple[Any, ...]]] = [
     lambda x, i: ([4, -1], 1.0, pypto.DT_FP32), lambda x, i: ([4], "a", pypto.DT_FP32), lambda x, i: ([4], 1, "f32"),
     lambda x, i: (0, 10, 0)]
 KEYWORDS: list[dict[str, Any]] = [
-    {"dim": 99}, {"dim": "a"}, {"dim": None}, {"dim": True}, {"dim": (0, 0)}, {"foo": 1}, {"keepdim": []}, {"dtype": "x"}, {"axis": None},
-    {"shape": [2]}, {"valid_shape": ["a"]}, {"out_dtype": 3}, {"mode": "zzz"}, {"reduce": "zzz"}, {"k": 99}, {"k": -1}, {"precision_type": "Z"}]
+    {"dim": 99}, {"dim": "a"}, {"dim": None}, {"dim": True}, {"dim": (0, 0)}, {"foo": 1}, {"keepdim": []}, {"dtype": "x"},
+    {"axis": None},
+    {"shape": [2]}, {"valid_shape": ["a"]},
+    {"out_dtype": 3}, {"mode": "zzz"}, {"reduce": "zzz"}, {"k": 99}, {"k": -1}, {"precision_type": "Z"}]
 
 
 @pytest.mark.parametrize("name", operations.operation_names())
