@@ -55,9 +55,7 @@ def _cold(module: Module) -> str:
     # |x| of 0 or inf: 0 or inf by the sign of y
     grows = is_infinite ^ b.compare("olt", y, 0.0)
     value = b.select(is_zero | is_infinite, b.select(grows, b.constant(type, INFINITY), 0.0), value)
-    half = y * 0.5
-    whole = b.compare("oeq", b.intrinsic("llvm.rint", y), y)
-    odd = whole & b.compare("one", b.intrinsic("llvm.rint", half), half)
+    whole, odd = _parity(b, y)
     negative = b.compare("slt", b.bits(x), 0)
     value = b.select(negative & odd, -value, value)
     value = b.select(b.compare("olt", x, 0.0) & ~(whole | is_infinite), nan, value)
@@ -67,12 +65,33 @@ def _cold(module: Module) -> str:
 
 
 def pow(b: Builder, x: Value, y: Value) -> Value:
-    """x^y by C99, at most 1 ulp."""
-    product, rest = _product(b, split(b, x), y)
+    """x^y by C99, at most 1 ulp. Negative bases only need a sign or a NaN, so they are mended in place; the rest is recomputed."""
+    size = magnitude(b, x)
+    product, rest = _product(b, split(b, size), y)
     outside = b.compare("uge", b.bits(x) - 0x00800000, 0x7F000000)
     large = b.compare("uge", magnitude(b, product), ORDINARY_RESULT)  # unordered: NaN too
     fast = _power(b, product, rest)
-    return b.guarded(fast, outside | large, lambda: b.call(x.type, b.module.define("pow_cold", _cold), x, y), "pow")
+
+    def mended() -> Value:
+        special = b.compare("uge", b.bits(size) - 0x00800000, 0x7F000000)
+        signed = _with_sign(b, fast, b.compare("slt", b.bits(x), 0), y)
+        return b.guarded(signed, special | large, lambda: b.call(x.type, b.module.define("pow_cold", _cold), x, y), "pow.full")
+
+    return b.guarded(fast, outside | large, mended, "pow")
+
+
+def _with_sign(b: Builder, value: Value, negative: Value, y: Value) -> Value:
+    """|x|^y as x^y: negated for odd y, NaN for a negative finite x and a fractional y."""
+    whole, odd = _parity(b, y)
+    value = b.select(negative & odd, -value, value)
+    return b.select(negative & ~whole, b.constant(value.type, NAN), value)
+
+
+def _parity(b: Builder, y: Value) -> tuple[Value, Value]:
+    """Whether y is an integer, and whether it is an odd one."""
+    half = y * 0.5
+    whole = b.compare("oeq", b.intrinsic("llvm.rint", y), y)
+    return whole, whole & b.compare("one", b.intrinsic("llvm.rint", half), half)
 
 
 # ---- scalar exponents: one uniform choice, the same bits for a literal and for a run-time number ------------------------
