@@ -185,8 +185,8 @@ def _kernel(kernel: TileKernel, planned: TileKernel | None, group: Group | None,
 
     requires = tuple(f"{condition} >= 0" for condition in kernel.requires)
     items = tuple(map(str, (planned or kernel).grid.extents))
-    return KernelFact(kernel.name, requires, tile, _why(tile, wanted, group, target), items, tensors("in", "inout"), tensors("out", "inout"),
-                      tensors("workspace"), facts, total_bytes(kernel, facts), capacity(kernel, target))
+    return KernelFact(kernel.name, requires, tile, _why(tile, wanted, group, target), items, tensors("in", "inout"),
+                      tensors("out", "inout"), tensors("workspace"), facts, total_bytes(kernel, facts), capacity(kernel, target))
 
 
 def _why(tile: str, wanted: str, group: Group | None, target: Target) -> str:

@@ -101,7 +101,8 @@ def _kernel_text(k: KernelFact, number: int, count: int) -> Iterable[str]:
     when = f", taken when {' and '.join(k.requires)}" if k.requires else ", taken otherwise" if count > 1 and number == count - 1 else ""
     yield f"  kernel {k.name}{when}"
     shared = f", through {', '.join(k.workspaces)}" if k.workspaces else ""
-    yield f"    reads {', '.join(k.reads) or 'nothing'}; writes {', '.join(k.writes) or 'nothing'}{shared}; {' x '.join(k.items) or '1'} items"
+    items = " x ".join(k.items) or "1"
+    yield f"    reads {', '.join(k.reads) or 'nothing'}; writes {', '.join(k.writes) or 'nothing'}{shared}; {items} items"
     if k.tile:
         yield f"    tile {k.tile}: {k.why}"
     if k.buffers:
