@@ -69,10 +69,16 @@ def _operation(definition: OpDefinition) -> Iterator[str]:
     yield f"### `{signature_text(definition)}`"
     yield ""
     yield from definition.doc.split("\n")
+    if definition.dtypes is not None:
+        yield ""
+        yield f"Dtypes: {', '.join(d.name for d in definition.dtypes)}."
     facts = [f"{dtype}: {bound:g} ulp" for dtype, bound in definition.bounds.items()]
     if facts:
         yield ""
-        yield f"Bound: {', '.join(facts)}."
+        yield f"Bound: {', '.join(facts)}{f' ({definition.derivation})' if definition.derivation else ''}."
+    if definition.effects:
+        yield ""
+        yield f"Writes `{definition.effects}`."
     on = {name: sorted(dtypes) for name in targets.names() if (dtypes := targets.load(name).ops.get(definition.name))}
     if on:
         yield ""

@@ -58,7 +58,10 @@ OPERATION_ALIASES = {"greater": "gt"}
 
 
 def lookup(name: str) -> Any:
-    """The object of a public name. Raises UnknownName: PT119 for what PyPTO has and this language does not, else PT109 with the nearest name."""
+    """The object of a public name.
+
+    Raises UnknownName: PT127 for what PyPTO has and this language does not, else PT109 with the nearest name that exists.
+    """
     if name in NAMES:
         return NAMES[name]
     if name in BY_PYPTO or name in ALIASES or name in UNAVAILABLE:
@@ -70,7 +73,8 @@ def lookup(name: str) -> Any:
     span = here()
     if name in REFUSED:
         reason, instead = REFUSED[name]
-        raise UnknownName(Diagnostic("PT119", f"pypto has no `{name}` here: {reason}", Label(span) if span is not None else None, help=instead))
+        at = Label(span) if span is not None else None
+        raise UnknownName(Diagnostic("PT127", f"pypto has no `{name}` here: {reason}", at, help=instead))
     close = difflib.get_close_matches(name, names(), 1)
     raise UnknownName(Diagnostic("PT109", f"pypto has no `{name}`", Label(span) if span is not None else None,
                                  help=f"did you mean `pypto.{close[0]}`?" if close else "`dir(pypto)` lists every name",

@@ -142,8 +142,8 @@ def test_indices_outside_are_refused() -> None:
 @pytest.mark.parametrize("case", [
     ("PT203", "gather", (np.zeros((2, 2), np.float32), np.zeros((2, 2), np.int16))),
     ("PT203", "gather", (np.zeros((2, 2), np.float32), np.zeros((2, 2), np.float32))),
-    ("PT316", "gather", (np.zeros((2, 2), np.float32), np.zeros(2, np.int32))),
-    ("PT316", "gather", (np.zeros((2, 2), np.float32), np.zeros((2, 3), np.int32))),
+    ("PT317", "gather", (np.zeros((2, 2), np.float32), np.zeros(2, np.int32))),
+    ("PT317", "gather", (np.zeros((2, 2), np.float32), np.zeros((2, 3), np.int32))),
     ("PT302", "index_select", (np.zeros((), np.float32), np.zeros(2, np.int32))),
 ], ids=lambda c: f"{c[1]}-{c[0]}")
 def test_index_operands_are_checked(case: tuple[str, str, tuple[np.ndarray, np.ndarray]]) -> None:
@@ -218,7 +218,7 @@ def test_pad_and_pack_are_checked() -> None:
         assert packed.dtype == np.uint8 and packed.tobytes() == values.tobytes()
         np.testing.assert_array_equal(evaluate("unpack", packed, dtype=dtype), values)
     fails("PT203", "unpack", x, dtype=F32)
-    fails("PT316", "unpack", np.zeros(3, np.uint8), dtype=F32)
+    fails("PT317", "unpack", np.zeros(3, np.uint8), dtype=F32)
 
 
 def test_fillpad_fills_what_is_not_live() -> None:

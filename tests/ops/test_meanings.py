@@ -125,7 +125,7 @@ def test_every_elementwise_operation_is_compared_with_a_formula() -> None:
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b, "greater": lambda a, b: a > b, "logical_and": lambda a, b: bool(a) and bool(b),
+    "ge": lambda a, b: a >= b, "logical_and": lambda a, b: bool(a) and bool(b),
     "logical_or": lambda a, b: bool(a) or bool(b), "logical_xor": lambda a, b: bool(a) != bool(b),
 }
 TESTS: dict[str, Callable[[float], bool]] = {

@@ -92,7 +92,7 @@ def test_scaled_mm() -> None:
     ("PT203", "quantize", (np.ones((2, 2), np.float32), np.ones(2, np.float32)), {"otype": F32}),
     ("PT307", "quantize", (np.ones((2, 2), np.float32), np.ones(3, np.float32)), {}),
     ("PT203", "dequantize", (np.ones((2, 2), np.float32), np.ones(2, np.float32)), {}),
-    ("PT316", "quant_mx", (np.ones((2, 33), np.float32),), {}),
+    ("PT317", "quant_mx", (np.ones((2, 33), np.float32),), {}),
     ("PT203", "quant_mx", (np.ones((2, 32), np.float32),), {"quant_dtype": F16}),
     ("PT307", "scaled_mm", (np.ones((2, 32), np.float32), np.ones((32, 2), np.float32), np.ones((2, 2), np.float32), np.ones((1, 2), np.float32)), {}),
     ("PT304", "scaled_mm", (np.ones((2, 32), np.float32), np.ones((64, 2), np.float32), np.ones((2, 1), np.float32), np.ones((1, 2), np.float32)), {}),

@@ -23,11 +23,11 @@ def _shape(call: Call, position: int = 0) -> tuple[Index, ...]:
 
 
 def _mismatch(call: Call, what: str, help: str = "") -> Exception:
-    return call.refuse("PT316", f"{call.name}: {what}", help=help)
+    return call.refuse("PT317", f"{call.name}: {what}", help=help)
 
 
 def whole(call: Call) -> None:
-    """Refuse tails where an operation is not defined on a live part (PT316)."""
+    """Refuse tails where an operation is not defined on a live part (PT317)."""
     for value in call.operands:
         if value is not None and value.type.valid is not None:
             raise _mismatch(call, f"`{value.name}` is a tail of live extents {shape_text(value.type.live)}", "take a view of its live part first")

@@ -18,17 +18,17 @@ def is_never_negative(x: Index, graph: Graph) -> bool:
     for _ in range(8):
         if x.constant is not None:
             return x.constant >= 0
+        replaceable: list[tuple[Index, Index, int]] = []
         for monomial, coefficient in x.terms:
             symbol = graph.symbols.get(getattr(monomial[0], "name", "")) if len(monomial) == 1 else None
-            if symbol is None:
-                continue
-            bound = symbol.minimum if coefficient > 0 else symbol.maximum
-            if bound is None:
-                continue
-            x = x - Index(((monomial, coefficient),)) + as_index(bound) * coefficient
-            break
-        else:
+            bound = None if symbol is None else symbol.minimum if coefficient > 0 else symbol.maximum
+            if bound is not None:
+                replaceable.append((as_index(bound), Index(((monomial, coefficient),)), coefficient))
+        if not replaceable:
             return False
+        # a bound of other symbols goes first: i <= M - 1 must meet M before M meets its own minimum
+        bound, term, coefficient = min(replaceable, key=lambda r: r[0].is_constant)
+        x = x - term + bound * coefficient
     return False
 
 

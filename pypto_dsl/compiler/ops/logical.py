@@ -1,4 +1,4 @@
-"""Logical and bitwise operations beyond the core's `bitwise_and`, and comparisons under other names."""
+"""Logical and bitwise operations beyond the core's `bitwise_and`."""
 from __future__ import annotations
 
 import numpy as np
@@ -62,9 +62,3 @@ def bitwise_not(input: Tensor) -> Tensor:
     if input.type.dtype is BOOL:
         return eq(_zero_or_one(input), 0.0)
     return sub(neg(input), 1)  # -x - 1, modulo 2**N
-
-
-@op(types=typing.compare, shape=shapes.broadcast, reference=quiet(np.greater), family="compare")
-def greater(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input > other``: PyPTO's other name of `gt`."""
-    return gt(input, other)
