@@ -91,14 +91,14 @@ def _extreme(largest: bool) -> Writer:
     return lambda b, use: extreme(b, use.operands[0], use.operands[1], use.sources[0], largest)
 
 
-def _in_double(name: str) -> Writer:
-    """A C library function of f64, for f32 too: the result is rounded once more."""
+def _in_double(function: Unary) -> Writer:
+    """A function of f64, for f32 too: the result is rounded once more."""
 
     def write(b: Builder, use: Use) -> Value:
         x = use.operands[0]
         if use.sources[0] is dtypes.F64:
-            return double.per_lane(b, name, x)
-        return b.convert("fptrunc", double.per_lane(b, name, b.convert("fpext", x, "double")), "float")
+            return function(b, x)
+        return b.convert("fptrunc", function(b, b.convert("fpext", x, "double")), "float")
 
     return write
 
@@ -211,7 +211,8 @@ WRITERS: dict[str, Writer] = {
     "rsqrt": _by_precision(root.rsqrt, double.rsqrt),
     "rint": _rounding("llvm.rint"),
     "fmod": lambda b, use: double.per_lane(b, "fmodf" if use.sources[0] is dtypes.F32 else "fmod", *use.operands),
-    "lgamma": _in_double("lgamma"),
+    "lgamma": _in_double(double.library("lgamma")),
+    "digamma": _in_double(double.digamma),
     "gcd": _gcd,
     "positive": _unary(lambda b, x: x),
     "floor": _rounding("llvm.floor"),
@@ -231,7 +232,8 @@ WRITERS: dict[str, Writer] = {
 
 # Operations that cost tens of instructions: loops around them are not unrolled.
 HEAVY = frozenset({
-    "pow", "ldexp", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "tanh", "sigmoid", "silu", "gelu", "rsqrt",
+    "pow", "ldexp", "lgamma", "digamma", "fmod", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "tanh", "sigmoid", "silu",
+    "gelu", "rsqrt",
 })
 
 

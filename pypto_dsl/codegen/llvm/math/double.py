@@ -78,3 +78,32 @@ def ldexp_real(b: Builder, x: Value, exponent: Value) -> Value:
     return b.select(b.compare("uno", x, exponent), x + exponent, value)
 
 
+
+
+# B_2k / 2k of the asymptotic series, DLMF 5.11.2
+_DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+
+
+def digamma(b: Builder, x: Value) -> Value:
+    """The logarithmic derivative of the gamma function: the recurrence up to 12, the asymptotic series beyond, reflection below 0
+    (DLMF 5.5.4)."""
+    type = x.type
+    negative = b.compare("olt", x, 0.0)
+    a = b.select(negative, 1.0 - x, x)
+    shift = b.constant(type, 0.0)
+    for _ in range(12):
+        small = b.compare("olt", a, 12.0)
+        shift = shift - b.select(small, 1.0 / a, 0.0)
+        a = a + b.select(small, b.constant(type, 1.0), 0.0)
+    z = 1.0 / (a * a)
+    series = b.constant(type, _DIGAMMA_SERIES[-1])
+    for term in reversed(_DIGAMMA_SERIES[:-1]):
+        series = series * z + term
+    value = ((shift + per_lane(b, "log", a)) - 0.5 / a) - series * z
+    fraction = per_lane(b, "fmod", x, b.constant(type, 1.0))
+    reflected = value - 3.141592653589793 / per_lane(b, "tan", fraction * 3.141592653589793)
+    value = b.select(negative, reflected, value)
+    pole = (negative & b.compare("oeq", fraction, 0.0)) | b.compare("oeq", x, -float("inf"))
+    value = b.select(pole, b.constant(type, float("nan")), value)
+    at_zero = b.intrinsic("llvm.copysign", b.constant(type, float("inf")), -x)
+    return b.select(b.compare("oeq", x, 0.0), at_zero, value)
