@@ -345,12 +345,15 @@ class Kernel:
 
         Options and hints of PyPTO that have no meaning here are listed. Raises what compiling for ``target`` raises.
         """
-        captured = self.specialise(*args, **kwargs).captured
+        found = self.specialise(*args, **kwargs)
+        return targets.explain(found.graph, target or targets.DEFAULT, *self.remarks(found))
+
+    def remarks(self, found: Specialisation) -> tuple[list[str], list[str]]:
+        """What `explain` adds to a graph: options and hints without effect here; specialisations with their reasons, and warnings."""
         hints = [f"{group}.{name} = {value!r}" for group, values in self.options.groups.items() for name, value in values.items()]
-        hints += [f"{kind}: {text}" + (f" ({span})" if span else "") for kind, text, span in captured.hints]
+        hints += [f"{kind}: {text}" + (f" ({span})" if span else "") for kind, text, span in found.captured.hints]
         notes = [f"specialised for {s.describe()}: {s.reason}" for s in self.specializations()]
-        notes += [warning.message for warning in captured.warnings]
-        return targets.explain(captured.graph, target or targets.DEFAULT, hints, notes)
+        return hints, notes + [warning.message for warning in found.captured.warnings]
 
 
 class _Shown:

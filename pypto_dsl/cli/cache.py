@@ -116,7 +116,7 @@ class _Asked(ObjectCache):
 @kernels.shape_option
 @terminal.json_option
 def why(kernel: str, shapes: tuple[kernels.Shape, ...], as_json: bool) -> None:
-    """Say which entry a kernel has for the CPU, whether it is there, and what another entry would take.
+    """Say which entry a kernel has, whether it is there, and why.
 
     An entry is found by the hash of the emitted code and of the machine that it was compiled for. Run-time numbers and DYNAMIC extents
     are in neither, so they never make another one.

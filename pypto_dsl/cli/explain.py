@@ -55,11 +55,15 @@ def _code(code: str, as_json: bool) -> None:
 def of_kernel(subject: str, targets: tuple[str, ...], shapes: tuple[kernels.Shape, ...]) -> Explanation:
     """The explanation of the kernel that ``subject`` names. Raises KernelError as compiling for those targets does."""
     source = kernels.find(subject)
+    hints: list[str] = []
+    notes: list[str] = []
     if source.kernel is not None:
-        graph = source.kernel.specialise(**kernels.arguments(source, shapes, 0)).graph
+        found = source.kernel.specialise(**kernels.arguments(source, shapes, 0))
+        graph = found.graph
+        hints, notes = source.kernel.remarks(found)
     elif source.graph is not None:
         graph = source.graph
     else:
         raise TypeError("a source has a kernel or a graph")
     emitted = {name: backends.files(name, graph) for name in targets}
-    return explain(graph, targets, emitted=emitted)
+    return explain(graph, targets, hints, notes, emitted)

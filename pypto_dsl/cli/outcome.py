@@ -5,6 +5,7 @@ import enum
 import hashlib
 import json
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -109,10 +110,15 @@ def _bug(failure: Exception, ctx: click.Context) -> int:
 
 
 def write_reproducer(failure: Exception, where: str, arguments: Sequence[str], files: Mapping[str, str]) -> Path:
-    """A folder with the command, the versions, the traceback and the kernel's files; its name depends on its contents."""
+    """A folder with the command, the versions, the traceback and the kernel's files; its name depends on its contents.
+
+    The command names the kernel's copy, so it repeats the failure when it is run in the folder.
+    """
     trace = "".join(traceback.format_exception(failure))
+    names = {Path(name).name for name in files}
+    here = [Path(a).name if Path(a.partition(".py:")[0] + ".py" * (".py:" in a)).name in names else a for a in arguments]
     contents = {
-        "command.txt": "ptc " + " ".join(arguments) + "\n",
+        "command.txt": f"ptc {shlex.join(here)}\n",
         "where.txt": where + "\n",
         "traceback.txt": trace,
         "versions.json": json.dumps(versions(), indent=2) + "\n",

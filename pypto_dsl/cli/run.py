@@ -35,14 +35,15 @@ class Outcome:
 
 @click.command("run")
 @click.argument("kernel")
-@click.option("--target", default=targets.DEFAULT, show_default=True, metavar="NAME", callback=kernels.checked_target(targets.runnable),
-              help="llvm-cpu, interpreter, ascend-a2-emu, tt-wormhole-emu, ...")
+@click.option("--target", metavar="NAME", callback=kernels.checked_target(targets.runnable),
+              help="llvm-cpu, interpreter, ascend-a2-emu, tt-wormhole-emu, ...  [default: the kernel's own, else llvm-cpu]")
 @kernels.shape_option
 @click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")
 @click.option("--time/--no-time", "timed", default=True, help="Whether to measure times (never on emulators).")
 @terminal.json_option
 @click.pass_context
-def command(ctx: click.Context, kernel: str, target: str, shapes: tuple[kernels.Shape, ...], seed: int, timed: bool, as_json: bool) -> None:
+def command(ctx: click.Context, kernel: str, target: str | None, shapes: tuple[kernels.Shape, ...], seed: int, timed: bool,
+            as_json: bool) -> None:
     """Run a file's kernel on generated inputs and report numbers, error and time.
 
     KERNEL is FILE.py, FILE.py:NAME or FILE.ptir. Inputs come from the file's function `inputs(generator)` where it has one (a dict, or a
@@ -60,6 +61,7 @@ def command(ctx: click.Context, kernel: str, target: str, shapes: tuple[kernels.
       ptc run kernel.ptir --shape x=64x128
     """
     source = kernels.find(kernel)
+    target = target or (source.kernel.options.target if source.kernel is not None else "") or targets.DEFAULT
     given = kernels.arguments(source, shapes, seed)
     with terminal.progress(f"running {source.name} on {target}"):
         outcome = run(source, given, target, timed and not target.endswith("-emu"))

@@ -42,6 +42,12 @@ def test_run_gives_the_same_numbers_on_every_target(ptc, kernel, target):
     assert document["results"][0]["first"] == pytest.approx(expected.tolist(), abs=0)
 
 
+def test_run_takes_the_kernels_own_target(ptc, kernel):
+    text = DOUBLE.replace("@pypto.jit", '@pypto.jit(target="interpreter")')
+    assert ptc("run", kernel(text), "--json").json["target"] == "interpreter"
+    assert ptc("run", kernel(text), "--target", "llvm-cpu", "--json").json["target"] == "llvm-cpu"
+
+
 def test_run_draws_shapes_from_the_command_line(ptc, kernel):
     text = DOUBLE.replace("pypto.Tensor([4, 8], pypto.DT_FP32)", "pypto.Tensor()")
     done = ptc("run", kernel(text), "--shape", "x=3x5,bf16", "--shape", "out=3x5,bf16", "--json")
@@ -164,6 +170,13 @@ def test_explain_says_who_asked_for_a_tile(ptc, kernel):
     text = DOUBLE.replace("    out[:]", "    pypto.set_vec_tile_shapes(2, 8)\n    out[:]")
     done = ptc("explain", kernel(text), "--target", "ascend-a2")
     assert "asked for: set_vec_tile_shapes(2, 8) at line 8" in done.out
+
+
+def test_explain_lists_options_without_effect_and_specialisations(ptc, kernel):
+    text = DOUBLE.replace("@pypto.jit", '@pypto.jit(runtime_options={"run_mode": pypto.RunMode.SIM}, promotion="tf-safe")')
+    done = ptc("explain", kernel(text))
+    assert "accepted without effect here\n  runtime_options.run_mode = " in done.out
+    assert "promotion = tf-safe" in done.out and "specialised for x f32[4, 8], out f32[4, 8]: first call" in done.out
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------------------

@@ -133,6 +133,7 @@ BUGS = {"fuse": ("files", raising(CompilerBug("fuse", "two groups own %7"))), "p
 @pytest.mark.parametrize("where", BUGS)
 def test_our_bug_is_70_and_leaves_a_reproducer(ptc, kernel, monkeypatch, tmp_path, where):
     monkeypatch.setattr(targets, *BUGS[where])
+    monkeypatch.setattr(sys, "argv", ["ptc", "compile", str(tmp_path / "double.py"), "--target", "llvm-cpu", "-o", "out"])
     path = kernel()
     done = ptc("compile", path, "--target", "llvm-cpu", "-o", tmp_path / "out")
     assert done.code == 70 and f"(in `{where}`)" in done.err and "not in your kernel" in done.err
@@ -140,6 +141,7 @@ def test_our_bug_is_70_and_leaves_a_reproducer(ptc, kernel, monkeypatch, tmp_pat
     assert str(folder) in done.err
     assert {p.name for p in folder.iterdir()} == {"command.txt", "traceback.txt", "versions.json", "where.txt", path.name}
     assert (folder / path.name).read_text() == DOUBLE
+    assert f"ptc compile {path.name} --target llvm-cpu" in (folder / "command.txt").read_text()
     assert not (tmp_path / "out").exists()
 
 
