@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +89,19 @@ def _operation(definition: OpDefinition) -> Iterator[str]:
         yield "Built from simpler operations where a target does not have it."
 
 
+def tensorflow() -> str:
+    """docs/tensorflow.md."""
+    names = tomllib.loads((DOCS / "tensorflow_names.toml").read_text(encoding="utf-8"))
+    lines = [NOTICE, "# Coming from TensorFlow", "",
+             "The functions that TensorFlow's type promotion lists for weak tensors (`tnp` is `tf.experimental.numpy`), and what they are here.",
+             "Weakness goes through unary operations, layout operations and reductions alike; [promotion.md](promotion.md) has the rules.",
+             "`x` and `y` are matrices of floats, `n` one of integers; axes and numbers stand for any.", "", "| TensorFlow | here |", "|---|---|"]
+    lines += [f"| `{name}` | `pypto.{call}` |" for name, call in names["operations"].items()]
+    for title, key in (("Composed, or not on every target", "composed"), ("Outside the language", "outside")):
+        lines += ["", f"## {title}", "", "| TensorFlow | here |", "|---|---|", *(f"| `{name}` | {why} |" for name, why in names[key].items())]
+    return "\n".join(lines) + "\n"
+
+
 MOST_SHOWN = 16
 
 
@@ -105,7 +119,8 @@ def _paragraphs(text: str) -> list[str]:
 
 def documents() -> dict[Path, str]:
     """Every generated page: path and text."""
-    return {DOCS / "errors.md": errors(), DOCS / "operations.md": operations()}
+    return {DOCS / "errors.md": errors(), DOCS / "operations.md": operations(),
+            DOCS / "tensorflow.md": tensorflow()}
 
 
 def main() -> int:
