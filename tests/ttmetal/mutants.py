@@ -20,7 +20,8 @@ SHORT, LONG = ((7, 33), (65, 100), (40, 170), (64, 64)), ((5, 2118), (40, 2049))
 KERNELS: dict[str, tuple[str, str, tuple[tuple[int, int], ...]]] = {
     **{c: (c, "_0", SHORT) for c in (
         "add_bf16", "add_f32", "chain_bf16", "softmax_f32", "layernorm_bf16", "powscalar_f32", "ldexp_bf16", "ldexp_i32", "silu_mul_bf16",
-        "rowcol_f32", "addrow_bf16", "colsum_bf16", "colsquares_f32", "rowmax_bf16", "tril_f32")},
+        "rowcol_f32", "addrow_bf16", "colsum_bf16", "colsquares_f32", "rowmax_bf16")},
+    "tril_f32": ("tril_f32", "_0", ((7, 33), (65, 100), (170, 130))),
     **{c: (c, "_0", kernels.BLOCKS) for c in ("matmul_transposed", "ffn_bf16")},
     "softmax_f32 split": ("softmax_f32", "_0_split", LONG),
 }
@@ -161,6 +162,8 @@ REASONS = (
     ("variable", "N_f32", "", "one unit in the last place of N: a hundred times below the bound of a 16-bit result"),
     ("bits", r"pad_(cols|rows).*0x0000\)", "", "one operand of a product is padded with 1 where the other is padded with 0"),
     ("number", r"tile_(cols|rows) = ", r"< 5 \?", "where as many tiles are left as a block has, both sides of the choice are that number"),
+    ("number", r"if \(n == 0\) return 0", "", "a subnormal instead of 0, lost in the sum with a lane's number"),
+    ("variable", r"exponent << 23|n < 0x00800000u", "", "one unit in the last place of a tile's offset, lost in the sum with a lane's number"),
     ("", r"pad_cols.*0xff800000|_step == N_tiles", "", "a pass that reduces nothing needs no pad; the buffer's loads are padded alike"),
 )
 

@@ -213,7 +213,7 @@ class _Emitter:
     def _function(self, name: str, what: str, parameters: str, loop: str, value: str) -> None:
         self.functions["lane"] = LANE
         self.functions[name] = "\n".join((
-            f"// {what}", "template <typename Element>", f"void {name}(uint32_t tile_address, {parameters}) {{", TILE,
+            f"// {what}", "template <typename Element>", f"void {name}({', '.join(filter(None, ('uint32_t tile_address', parameters)))}) {{", TILE,
             f"    {loop} tile[lane(row, col)] = {value};", "}"))
 
     def _pad(self, s: PadTile) -> None:
@@ -237,8 +237,8 @@ class _Emitter:
         elif fill.pattern == "lane" and fill.buffer.dtype is F32:
             name, axis = NUMBER[fill.axis]
             self.functions["float_bits"] = FLOAT_BITS
-            self._function(name, f"Every lane holds the number of its {axis}, as f32.", "Element", EVERY, f"float_bits({axis})")
-            self.out(f"{name}<{element}>({address}, 0);")
+            self._function(name, f"Every lane holds the number of its {axis}, as f32.", "", EVERY, f"float_bits({axis})")
+            self.out(f"{name}<{element}>({address});")
         else:
             raise CompilerBug("codegen.ttmetal", f"a tile of pattern {fill.pattern} in {fill.buffer.dtype} has no spelling")
 
