@@ -118,7 +118,9 @@ def _lower(graph: Graph, target: Target) -> Program:
 
 def explain(graph: Graph, target: str, hints: Sequence[str], notes: Sequence[str]) -> Any:
     """What the compiler made of a graph for ``target``, and why."""
-    return _module("pypto_dsl.explain").explain(graph, (target.removesuffix(EMULATED),), hints, notes)
+    name = target.removesuffix(EMULATED)
+    emitted = {} if name == INTERPRETER else {name: files(name, graph)}
+    return _module("pypto_dsl.explain").explain(graph, (name,), hints, notes, emitted)
 
 
 def graph_after(graph: Graph, name: str, target: str) -> Any:
