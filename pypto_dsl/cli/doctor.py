@@ -11,6 +11,8 @@ from pypto_dsl.cli import terminal
 from pypto_dsl.cli.versions import installed, versions
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.errors import KernelError
+from pypto_dsl.runtime.cpu import jit
+from pypto_dsl.runtime.cpu.pool import usable_processors
 from pypto_dsl.runtime.toolchain import INSTALL_HINT, cache_folder, find_compiler
 
 # What a target's family can do here, by whether a host compiler was found.
@@ -33,8 +35,17 @@ def findings() -> dict[str, Any]:
         family = targets.load(name).family
         with_compiler, without = ABILITIES.get(family, ("whatever its package provides",) * 2)
         abilities[name] = with_compiler if compiler else without
-    return {"versions": versions(), "compiler": compiler, "ttnn": installed("ttnn"), "cann": cann if cann and Path(cann).is_dir() else None,
+    return {"versions": versions(), "cpu": _cpu(), "compiler": compiler, "ttnn": installed("ttnn"), "cann": cann if cann and Path(cann).is_dir() else None,
             "cache": {"folder": str(cache_folder()), "writable": _writable(cache_folder())}, "targets": {"interpreter": "run"} | abilities}
+
+
+def _cpu() -> dict[str, Any]:
+    """The feature level that kernels are compiled for here, and how many processors may work on one call."""
+    try:
+        machine = jit.machine()
+    except KernelError as refused:
+        return {"level": None, "reason": refused.diagnostic.message}
+    return {"level": machine.level.name, "name": machine.cpu, "triple": machine.triple, "processors": usable_processors()}
 
 
 def _writable(folder: Path) -> bool:
@@ -56,7 +67,9 @@ def command(as_json: bool) -> None:
         return
     click.echo(terminal.table([(name, version or "missing") for name, version in found["versions"].items()]))
     compiler = found["compiler"]
+    cpu = found["cpu"]
     click.echo("\n" + terminal.table([
+        ("processor", f"{cpu['name']}, level {cpu['level']}, {cpu['processors']} in use" if cpu["level"] else cpu["reason"]),
         ("C++ compiler", f"{compiler['version']} ({compiler['command']})" if compiler else f"none: {INSTALL_HINT}"),
         ("ttnn", found["ttnn"] or "not installed: needed only to type-check TT-Metal sources against its headers"),
         ("CANN", found["cann"] or "not found: needed only to compile Ascend C sources for a device"),

@@ -213,6 +213,7 @@ def test_doctor(ptc):
     done = ptc("doctor")
     assert done.code == 0 and "C++ compiler" in done.out and all(name in done.out for name in TARGETS)
     document = ptc("doctor", "--json").json
+    assert document["cpu"]["level"] in ("avx512", "avx2", "baseline", "neon") and document["cpu"]["processors"] >= 1
     assert document["versions"]["numpy"] == np.__version__ and set(document["targets"]) == {"interpreter", *TARGETS}
 
 
