@@ -163,7 +163,8 @@ REASONS = (
     ("bits", r"pad_(cols|rows).*0x0000\)", "", "one operand of a product is padded with 1 where the other is padded with 0"),
     ("number", r"tile_(cols|rows) = ", r"< 5 \?", "where as many tiles are left as a block has, both sides of the choice are that number"),
     ("number", r"if \(n == 0\) return 0", "", "a subnormal instead of 0, lost in the sum with a lane's number"),
-    ("variable", r"exponent << 23|n < 0x00800000u", "", "one unit in the last place of a tile's offset, lost in the sum with a lane's number"),
+    ("variable", r"exponent << 23|n < 0x00800000u", "",
+     "one unit in the last place of a tile's offset, lost in the sum with a lane's number"),
     ("", r"pad_cols.*0xff800000|_step == N_tiles", "", "a pass that reduces nothing needs no pad; the buffer's loads are padded alike"),
 )
 

@@ -212,8 +212,9 @@ class _Emitter:
 
     def _function(self, name: str, what: str, parameters: str, loop: str, value: str) -> None:
         self.functions["lane"] = LANE
+        every = ", ".join(filter(None, ("uint32_t tile_address", parameters)))
         self.functions[name] = "\n".join((
-            f"// {what}", "template <typename Element>", f"void {name}({', '.join(filter(None, ('uint32_t tile_address', parameters)))}) {{", TILE,
+            f"// {what}", "template <typename Element>", f"void {name}({every}) {{", TILE,
             f"    {loop} tile[lane(row, col)] = {value};", "}"))
 
     def _pad(self, s: PadTile) -> None:
