@@ -1,6 +1,7 @@
 """Random graphs with regions, views, writes and several dtypes, drawn by hypothesis and made by calling operations."""
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +23,10 @@ DTYPES = (F32, F32, F32, BF16, F16, F64, I32, I8, BOOL)
 NAMES = ("", "", "", "x", "y", "loop", "if", "écart", "a.b", "two words", 'quo"te', "0", "yield")
 UNARY = ("neg", "abs", "exp", "sqrt", "rint", "tanh", "silu", "relu", "softmax", "square", "clone", "tril", "layer_norm")
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "lt", "eq", "ge", "pow", "ldexp", "bitwise_and", "matmul")
+# Every operation on one to three tensors whose attributes have defaults.
+TABLE = tuple(name for name, d in sorted(R.items()) if d.family in ("elementwise", "compare", "reduce", "row", "sort", "scan", "index")
+              and 1 <= len(d.operands) <= 3 and not any(p.variadic for p in d.operands)
+              and not any(p.default is inspect.Parameter.empty for p in d.attributes))
 NUMBERS = (0, 1, 2, -1, True, 0.0, -0.0, 1.0, 0.5, 1e30, float("inf"), -float("inf"), 127, 2049)
 SPANS = (None, None, Span("kernel.py", 3, 5), Span("a b.py", 7, 1, 7, 30))
 
@@ -71,8 +76,11 @@ class _Maker:
             visible.append(made)
 
     def statement(self, visible: list[Value], depth: int) -> Value:
-        kind = self.draw(st.integers(0, 9 if depth else 7))
+        kind = self.draw(st.integers(-1, 9 if depth else 7))
         x = self.pick(visible)
+        if kind == -1:
+            name = self.pick(TABLE)
+            return self.apply(name, *(self.pick(visible) for _ in R[name].operands))
         if kind <= 1:
             return self.apply(self.pick(UNARY), x)
         if kind == 2:
@@ -98,8 +106,7 @@ class _Maker:
         if name in ("neg", "sub", "abs", "rint", "square", "relu", "pow") and all(o.type.dtype == BOOL for o in operands):
             raise _NotDrawn
         made = R[name](*operands)
-        assert isinstance(made, Value)
-        return made
+        return self.pick(made) if isinstance(made, tuple) else made
 
     def layout(self, x: Value, visible: list[Value]) -> Value:
         kind = self.draw(st.integers(0, 5))
