@@ -55,12 +55,23 @@ class LoopRange:
 
 def _bound(x: Any) -> IntLike:
     if isinstance(x, SymbolicBool):  # `pypto.loop(condition)` is an if: 0 turns or 1
-        trace = need("pypto.loop")
-        flag: Value = trace.emit(lambda: cast(trace.condition(x), I64))
-        return trace.symbol(flag, "once", minimum=0)
+        return _turns_of(need("pypto.loop"), x)
     if isinstance(x, bool):
         return int(x)
     return scalar.scalar(index_of(x))
+
+
+def _turns_of(trace: Trace, condition: SymbolicBool) -> IntLike:
+    """1 where the condition holds, else 0."""
+    test: Value = trace.emit(lambda: trace.condition(condition))
+    frames = []
+    numbers = []
+    for turns in (1, 0):
+        frames.append(trace.open("if"))
+        numbers.append(trace.number(SymbolicScalar(turns), I64))
+        trace.close(frames[-1])
+    made = trace.finish_if(test, frames[0], frames[1], [("turns", numbers[0], numbers[1])], here())
+    return trace.symbol(made[0], "turns", minimum=0)
 
 
 def _range(args: Sequence[Any], what: str) -> LoopBounds:

@@ -23,7 +23,8 @@ EXACTLY_ROUNDED = frozenset({
     "bitwise_and", "bitwise_left_shift", "bitwise_right_shift", "cast", "bitcast"})
 EXACT_CASTS = ("CAST_NONE", "CAST_TRUNC", "CAST_RINT", "CAST_FLOOR", "CAST_CEIL")
 # Operations of which two with equal operands are not the same: each makes its own symbol.
-UNIQUE = frozenset({"load_scalar"})
+# (an `empty` is a place of its own: two that loops carry must not become one).
+UNIQUE = frozenset({"load_scalar", "empty"})
 
 
 def canonicalize(graph: Graph) -> Graph:
@@ -94,8 +95,11 @@ class _Rewriter:
             if isinstance(simpler, Value):
                 return (simpler,)
             made = simpler
+        if made.opcode in UNIQUE:
+            builder.region.ops.append(made)
+            return made.results
         key = _key(made)
-        known = self.known.get(key) if made.opcode not in UNIQUE else None
+        known = self.known.get(key)
         if known is not None:
             return known
         builder.region.ops.append(made)
