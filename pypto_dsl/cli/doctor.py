@@ -35,7 +35,8 @@ def findings() -> dict[str, Any]:
         family = targets.load(name).family
         with_compiler, without = ABILITIES.get(family, ("whatever its package provides",) * 2)
         abilities[name] = with_compiler if compiler else without
-    return {"versions": versions(), "cpu": _cpu(), "compiler": compiler, "ttnn": installed("ttnn"), "cann": cann if cann and Path(cann).is_dir() else None,
+    return {"versions": versions(), "cpu": _cpu(), "compiler": compiler, "ttnn": installed("ttnn"),
+            "cann": cann if cann and Path(cann).is_dir() else None,
             "cache": {"folder": str(cache_folder()), "writable": _writable(cache_folder())}, "targets": {"interpreter": "run"} | abilities}
 
 

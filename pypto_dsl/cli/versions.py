@@ -4,10 +4,7 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
-try:
-    VERSION = metadata.version("pypto_dsl")
-except metadata.PackageNotFoundError:  # run from a source tree that is not installed
-    VERSION = "0+source"
+from pypto_dsl import __version__ as VERSION
 
 REQUIREMENTS = ("numpy", "lark", "llvmlite", "networkx", "ml_dtypes", "click", "platformdirs", "filelock")
 

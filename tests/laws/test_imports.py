@@ -2,12 +2,17 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 
 import networkx
 import pytest
 from tree import PACKAGE, ROOT, imports, modules, tree
+
+import pypto_dsl
+from pypto_dsl.cli.versions import REQUIREMENTS
 
 FLOORS = {"compiler": 1, "codegen": 2, "runtime": 3}
 # package -> prefixes of the modules that may import it
@@ -69,3 +74,9 @@ def test_nothing_else_is_installed_at_the_top():
     """A top-level `pypto`, `compiler` or `runtime` in site-packages would shadow its user's modules."""
     assert not (ROOT / "pypto").exists()
     assert 'include = ["pypto_dsl*"]' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_one_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == pypto_dsl.__version__
+    assert {re.split(r"[<>=]", r)[0] for r in project["dependencies"]} == set(REQUIREMENTS), "what `ptc doctor` lists"
