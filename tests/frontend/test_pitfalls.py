@@ -1,7 +1,6 @@
-"""Kernels that break naive front ends: each runs on the reference interpreter and is compared with NumPy, or is refused with its code."""
+"""Kernels that break naive front ends: each runs interpreted and compiled and is compared with NumPy, or is refused with its code."""
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,8 @@ import pypto_dsl as pypto
 
 F = np.float32
 CASES: list[tuple[Callable[[], None], str | None]] = []
-jit = functools.partial(pypto.jit, target="interpreter")
+TARGETS = ("interpreter", "llvm-cpu")
+target_now = TARGETS[0]
 
 
 def case(expect: str | None = None) -> Callable[[Callable[[], None]], Callable[[], None]]:
@@ -22,6 +22,10 @@ def case(expect: str | None = None) -> Callable[[Callable[[], None]], Callable[[
         return function
 
     return enter
+
+
+def jit(function: Any) -> Any:
+    return pypto.jit(function, target=target_now)
 
 
 def check(got: Any, want: Any) -> None:
@@ -474,8 +478,10 @@ def scalars_merge_at_a_branch():
     check(out, np.roll(x, 1, 0))
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("function", "expect"), CASES, ids=[f.__name__ for f, _ in CASES])
-def test_pitfall(function: Callable[[], None], expect: str | None) -> None:
+def test_pitfall(function: Callable[[], None], expect: str | None, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "target_now", target)
     seen: str | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
