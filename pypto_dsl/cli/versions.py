@@ -4,8 +4,9 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
-from pypto_dsl import __version__ as VERSION
+import pypto_dsl
 
+VERSION: str = pypto_dsl.__version__
 REQUIREMENTS = ("numpy", "lark", "llvmlite", "networkx", "ml_dtypes", "click", "platformdirs", "filelock")
 
 
