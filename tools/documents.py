@@ -92,13 +92,14 @@ def _operation(definition: OpDefinition) -> Iterator[str]:
 def tensorflow() -> str:
     """docs/tensorflow.md."""
     names = tomllib.loads((DOCS / "tensorflow_names.toml").read_text(encoding="utf-8"))
+    head = ["| TensorFlow | here |", "|---|---|"]
     lines = [NOTICE, "# Coming from TensorFlow", "",
-             "The functions that TensorFlow's type promotion lists for weak tensors (`tnp` is `tf.experimental.numpy`), and what they are here.",
-             "Weakness goes through unary operations, layout operations and reductions alike; [promotion.md](promotion.md) has the rules.",
-             "`x` and `y` are matrices of floats, `n` one of integers; axes and numbers stand for any.", "", "| TensorFlow | here |", "|---|---|"]
+             "The functions that TensorFlow's type promotion lists for weak tensors (`tnp` is `tf.experimental.numpy`), and what they",
+             "are here. Weakness goes through unary operations, layout operations and reductions alike; [promotion.md](promotion.md)",
+             "has the rules. `x` and `y` are matrices of floats, `n` one of integers; axes and numbers stand for any.", "", *head]
     lines += [f"| `{name}` | `pypto.{call}` |" for name, call in names["operations"].items()]
     for title, key in (("Composed, or not on every target", "composed"), ("Outside the language", "outside")):
-        lines += ["", f"## {title}", "", "| TensorFlow | here |", "|---|---|", *(f"| `{name}` | {why} |" for name, why in names[key].items())]
+        lines += ["", f"## {title}", "", *head, *(f"| `{name}` | {why} |" for name, why in names[key].items())]
     return "\n".join(lines) + "\n"
 
 

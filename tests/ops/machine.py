@@ -83,8 +83,8 @@ def bits_apart(got: Array, want: Array) -> Array:
 def ulps(got: Array, want: Array, scale: Array | None = None) -> Array:
     """The error in units in the last place of ``want``, or of ``scale`` where that is larger; inf where a special value differs.
 
-    Zeros of different sign (without a scale), NaN against a number and inf against a finite number differ. Beyond the largest float, a finite result counts
-    as its neighbour.
+    Zeros of different sign (without a scale), NaN against a number and inf against a finite number differ. Beyond the largest float, a
+    finite result counts as its neighbour.
     """
     g, w = got.astype(np.float64), want.astype(np.float64)
     info = np.finfo(np.float32) if got.dtype == np.float32 else np.finfo(np.float64) if got.dtype == np.float64 else None

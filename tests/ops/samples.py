@@ -1,4 +1,4 @@
-"""Operands for every operation of the table: special values and random ones by dtype, and operands of operations that need certain shapes."""
+"""Operands for every operation of the table: special values and random ones, by dtype."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,7 +14,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 FLOATS = (F32, F64, F16, BF16)
 INTEGERS = (I8, I16, I32, I64, U8, U16, U32, U64)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1.4e-45, -1.4e-45, 3.4e38, -3.4e38, 2.0**-126, 65504.0, 0.5, -0.5,
-           1.5, -1.5, 2.5, -2.5, 0.49999997, 2.0, 3.0, -2.0, 8388607.5, 8388608.0, -8388609.0, 88.7, -103.0, 1e9, -1e9, 1e-8, -1e-8, 0.9999999,
+           1.5, -1.5, 2.5, -2.5, 0.49999997, 2.0, 3.0, -2.0, 8388607.5, 8388608.0, -8388609.0, 88.7, -103.0, 1e9, -1e9, 1e-8, -1e-8,
+           0.9999999,
            1.0000001, -0.9999999, 0.25, 0.75, 0.4, 20.0, -20.0, 100.0, -100.0)
 
 
@@ -59,7 +60,8 @@ def operands(definition: OpDefinition, dtype: DType, rng: np.random.Generator) -
 
 def elementwise_names() -> list[str]:
     """Operations that compute lane by lane over operands of one shape."""
-    return [n for n, d in REGISTRY.items() if d.family in ("elementwise", "compare") and n not in SHAPED and not any(p.variadic for p in d.operands)]
+    return [n for n, d in REGISTRY.items() if d.family in ("elementwise",
+                                                           "compare") and n not in SHAPED and not any(p.variadic for p in d.operands)]
 
 
 # Operations of those families whose operands have different shapes or kinds; they are tested by themselves.

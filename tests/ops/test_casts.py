@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import ml_dtypes
@@ -59,7 +60,8 @@ def test_float_to_float_rounds_once(target: DType, mode: str) -> None:
     """From f64, where a step through f32 would round twice: values beside ties included."""
     rng = np.random.default_rng(target.bits)
     top = float(ml_dtypes.finfo(target.numpy).max)
-    base = np.concatenate([rng.normal(size=60), rng.normal(size=30) * top * 0.3, rng.normal(size=30) * float(ml_dtypes.finfo(target.numpy).tiny)])
+    base = np.concatenate([rng.normal(size=60), rng.normal(size=30) * top * 0.3,
+                           rng.normal(size=30) * float(ml_dtypes.finfo(target.numpy).tiny)])
     base = np.clip(base, -top * 0.9, top * 0.9)
     ties = base.astype(np.float32).astype(target.numpy).astype(np.float64)
     unit = np.abs(ties - np.nextafter(ties.astype(np.float32).astype(target.numpy), target.numpy.type(top)).astype(np.float64)) / 2
@@ -94,13 +96,15 @@ def test_integer_to_float_rounds_once(source: DType, target: DType) -> None:
 def test_float_to_integer_rounds_then_saturates(source: DType, target: DType, mode: str) -> None:
     """NaN gives 0; the default mode truncates."""
     low, high = target.range
-    x = np.array([0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 0.49999997, 1e9, -1e9, 3e38, -3e38, np.inf, -np.inf, np.nan, 127.5, -128.5, 255.5, 510.0,
-                  float(low), float(high)])
+    x = np.array([0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 0.49999997, 1e9, -1e9, 3e38, -3e38, np.inf, -np.inf, np.nan, 127.5, -128.5,
+                  255.5, 510.0, float(low), float(high)])
     with np.errstate(all="ignore"):
         given = x.astype(np.float32 if source.bits < 64 else np.float64).astype(source.numpy)
     wide = given.astype(np.float64)
-    step = {"CAST_RINT": lambda v: round(Fraction(v)), "CAST_ROUND": lambda v: int(math.copysign(math.floor(abs(Fraction(v)) + Fraction(1, 2)), v)),
-            "CAST_FLOOR": math.floor, "CAST_CEIL": math.ceil}.get(mode, math.trunc)
+    step: Callable[[float], int] = {
+        "CAST_RINT": lambda v: round(Fraction(v)), "CAST_FLOOR": math.floor, "CAST_CEIL": math.ceil,
+        "CAST_ROUND": lambda v: int(math.copysign(math.floor(abs(Fraction(v)) + Fraction(1, 2)), v)),
+    }.get(mode, math.trunc)
     want = [0 if math.isnan(v) else (high if v > 0 else low) if math.isinf(v) else min(max(int(step(v)), low), high) for v in wide]
     assert evaluate("cast", given, dtype=target, mode=mode).tolist() == want
 

@@ -28,7 +28,8 @@ ATTRIBUTES: dict[str, tuple[dict[str, Any], ...]] = {
     "gelu": ({}, {"approximate": "tanh"}), "bias_gelu": ({}, {"approximate": "tanh"}), "round": ({}, {"decimals": 2}, {"decimals": -1}),
     "softplus": ({}, {"beta": 2.0}), "logit": ({}, {"eps": 0.1}), "isclose": ({}, {"equal_nan": True}), "elu": ({}, {"alpha": 0.5}),
     "attention": ({}, {"is_causal": True}, {"scale": 0.5}), "argmax": ({}, {"dim": None}), "argmin": ({}, {"dim": None}),
-    "euclidean_norm": ({}, {"keepdim": True}), "logsumexp": ({}, {"keepdim": True}), "pad": ({"pad": (1, 2)},), "one_hot": ({"num_classes": 4},),
+    "euclidean_norm": ({}, {"keepdim": True}), "logsumexp": ({}, {"keepdim": True}), "pad": ({"pad": (1, 2)},),
+    "one_hot": ({"num_classes": 4},),
     "topk": ({"k": 2},), "gather": ({"dim": 1},), "index_select": ({"dim": 1},), "scatter": ({"dim": 1},), "scatter_": ({"dim": 1},),
     "index_add": ({"dim": 1},), "index_add_": ({"dim": 1},), "scatter_update": ({"dim": 0},), "atomic_add": ({"offsets": (0, 0)},),
     "expand_clone": ({"shape": (3, 4, 4)},), "view": ({"shape": (2, 2), "offsets": (1, 1)},), "insert": ({"offsets": (0, 0)},),
@@ -45,13 +46,16 @@ def operand_arrays(name: str, dtype: DType) -> list[np.ndarray]:
     square = np.ones((4, 4), dtype.numpy)
     row, index = np.ones(4, dtype.numpy), np.zeros((4, 4), np.int32)
     special: dict[str, list[np.ndarray]] = {
-        "where": [np.ones((4, 4), bool), square, square], "layer_norm": [square, row, row], "rms_norm": [square, row], "prelu": [square, row],
-        "gather": [square, index], "index_select": [square, index[0]], "scatter": [square, index, square], "scatter_": [square, index, square],
+        "where": [np.ones((4, 4), bool), square, square], "layer_norm": [square, row, row], "rms_norm": [square, row], "prelu": [square,
+                                                                                                                                 row],
+        "gather": [square, index], "index_select": [square, index[0]], "scatter": [square, index, square], "scatter_": [square, index,
+                                                                                                                        square],
         "index_add": [square, index[0], square], "index_add_": [square, index[0], square], "index_put": [square, row, index[0], index[0]],
         "index_put_": [square, row, index[0], index[0]], "scatter_update": [square, index[:1], square], "ldexp": [square, square],
         "quantize": [square, row.astype(np.float32)], "dequantize": [square, row.astype(np.float32)], "attention": [square] * 3,
         "quant_mx": [np.ones((2, 32), dtype.numpy)], "unpack": [np.ones(8, np.uint8)], "squeeze": [square[:1]], "expand_clone": [square],
-        "scaled_mm": [np.ones((4, 32), dtype.numpy), np.ones((32, 4), dtype.numpy), np.ones((4, 1), np.float32), np.ones((1, 4), np.float32)],
+        "scaled_mm": [np.ones((4, 32), dtype.numpy), np.ones((32, 4), dtype.numpy), np.ones((4, 1), np.float32), np.ones((1, 4),
+                                                                                                                         np.float32)],
         "concat": [square, square], "stack": [square, square], "clip": [square, square, square],
     }
     if name in special:

@@ -39,7 +39,8 @@ def test_moving_operations_keep_every_bit(dtype: DType) -> None:
     index = np.array([[0, 2, 1, 1, 0, 2, 2, 1]], np.int32)
     np.testing.assert_array_equal(gathered(x, index, 0), x[index, np.arange(8)])
     np.testing.assert_array_equal(selected(x, np.array([[7, 0], [3, 3]], np.int64), 1), x[:, [[7, 0], [3, 3]]])
-    for pattern, part in ((1, np.s_[::2]), (2, np.s_[1::2]), (3, np.s_[::4]), (4, np.s_[1::4]), (5, np.s_[2::4]), (6, np.s_[3::4]), (7, np.s_[:])):
+    for pattern, part in ((1, np.s_[::2]), (2, np.s_[1::2]), (3, np.s_[::4]), (4, np.s_[1::4]), (5, np.s_[2::4]), (6, np.s_[3::4]), (7,
+                                                                                                                                     np.s_[:])):
         np.testing.assert_array_equal(evaluate("gathermask", x, pattern_mode=pattern), x[:, part])
     np.testing.assert_array_equal(evaluate("flip", x, dims=(0, -1)), x[::-1, ::-1])
     np.testing.assert_array_equal(evaluate("repeat_interleave", x, repeats=3, dim=1), x.repeat(3, 1))
@@ -132,7 +133,8 @@ def test_indices_outside_are_refused() -> None:
     x, src = np.zeros((3, 4), np.float32), np.ones((1, 4), np.float32)
     for bad in (3, -1, 2**31 - 1):
         index = np.full((1, 4), bad, np.int32)
-        for call in (lambda i=index: gathered(x, i, 0), lambda i=index: selected(x, i[0], 0), lambda i=index: scattered("scatter", x, i, src, 0),
+        for call in (lambda i=index: gathered(x, i, 0), lambda i=index: selected(x, i[0], 0), lambda i=index: scattered("scatter", x, i,
+                                                                                                                        src, 0),
                      lambda i=index: scattered("index_add", x, i[0, :1], src, 0)):
             with pytest.raises(KernelError) as caught:
                 call()
@@ -156,7 +158,8 @@ def test_index_operands_are_checked(case: tuple[str, str, tuple[np.ndarray, np.n
 def test_in_place_operations_keep_the_destination() -> None:
     """They name what they write, keep its dtype, and refuse a source that does not join to it (PT205)."""
     written = {n: d.effects for n, d in REGISTRY.items() if d.effects}
-    assert written == {"ldexp_": "input", "axpy_": "input", "scatter_": "input", "index_add_": "input", "index_put_": "input", "atomic_add": "dst"}
+    assert written == {"ldexp_": "input", "axpy_": "input", "scatter_": "input", "index_add_": "input", "index_put_": "input",
+                       "atomic_add": "dst"}
     for name, target in written.items():
         assert target in {p.name for p in REGISTRY[name].operands}
         assert name == "atomic_add" or not REGISTRY[name].is_primitive
@@ -180,7 +183,7 @@ def test_one_hot() -> None:
     fails("PT203", "one_hot", x.astype(np.float32), num_classes=3)
 
 
-@pytest.mark.parametrize("dtype", [d for d in STORED if d not in (BOOL,) and d.bits > 8 or d in (I8, U8)], ids=str)
+@pytest.mark.parametrize("dtype", [d for d in STORED if (d not in (BOOL,) and d.bits > 8) or d in (I8, U8)], ids=str)
 def test_sorting(dtype: DType) -> None:
     """Stable in both directions; NaN is the largest; topk takes the front of the sorted order."""
     x = any_values((4, 33), dtype)
@@ -195,7 +198,8 @@ def test_sorting(dtype: DType) -> None:
         np.testing.assert_array_equal(evaluate("argsort", x, dim=dim), where_up)
         down, where_down = evaluate("sort", x, dim=dim, descending=True)
         rows = np.moveaxis(wide, axis, -1).reshape(-1, x.shape[axis])
-        expect = [sorted(range(len(r)), key=lambda i, row=r: (0 if row[i] != row[i] else 1, -row[i] if row[i] == row[i] else 0)) for r in rows.tolist()]
+        expect = [sorted(range(len(r)), key=lambda i, row=r: (0 if row[i] != row[i] else 1,
+                                                              -row[i] if row[i] == row[i] else 0)) for r in rows.tolist()]
         np.testing.assert_array_equal(np.moveaxis(where_down, axis, -1).reshape(-1, x.shape[axis]), expect)
         best, places = evaluate("topk", x, k=2, dim=dim)
         np.testing.assert_array_equal(places, np.take(where_down, [0, 1], axis))
@@ -258,7 +262,8 @@ def test_random_numbers(dtype: DType) -> None:
     """In [0, 1), the same whatever the shape, of the right moments; another key is another stream."""
     u = generated("uniform", (100, 70), key=(7,), counter=(1, 2), dtype=dtype).astype(np.float64)
     assert u.min() >= 0 and u.max() < 1 and abs(u.mean() - 0.5) < 0.02
-    np.testing.assert_array_equal(u.ravel(), generated("uniform", (7000,), key=(7, 0), counter=(1, 2, 0, 0), dtype=dtype).astype(np.float64))
+    np.testing.assert_array_equal(u.ravel(), generated("uniform", (7000,), key=(7, 0), counter=(1, 2, 0, 0),
+                                                       dtype=dtype).astype(np.float64))
     assert (u != generated("uniform", (100, 70), key=(8,), counter=(1, 2), dtype=dtype)).mean() > 0.9
     n = generated("normal", (7001,), key=(7,), dtype=dtype).astype(np.float64)
     assert abs(n.mean()) < 0.05 and abs(n.std() - 1) < 0.05 and np.isfinite(n).all()

@@ -29,6 +29,10 @@ def _sigmoid(x: Any) -> Any:
     return 1 / (1 + mp.exp(-x))
 
 
+def _selu(x: Any) -> Any:
+    return mp.mpf("1.0507009873554804934193349852946") * (x if x > 0 else mp.mpf("1.6732632423543772848170429916717") * mp.expm1(x))
+
+
 def _softplus(x: Any) -> Any:
     return mp.log1p(mp.exp(x))
 
@@ -41,21 +45,24 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "cbrt": (lambda x: mp.sign(x) * mp.cbrt(abs(x)), WIDE), "sin": (mp.sin, WIDE), "cos": (mp.cos, WIDE), "tan": (mp.tan, WIDE),
     "asin": (mp.asin, UNIT), "acos": (mp.acos, UNIT), "atan": (mp.atan, WIDE), "sinh": (mp.sinh, WIDE), "cosh": (mp.cosh, WIDE),
     "tanh": (mp.tanh, WIDE), "asinh": (mp.asinh, WIDE), "acosh": (mp.acosh, 1 + POSITIVE), "atanh": (mp.atanh, UNIT), "erf": (mp.erf, WIDE),
-    "erfc": (mp.erfc, WIDE), "erfinv": (mp.erfinv, UNIT), "i0": (lambda x: mp.besseli(0, x), WIDE), "i1": (lambda x: mp.besseli(1, x), WIDE),
+    "erfc": (mp.erfc, WIDE), "erfinv": (mp.erfinv, UNIT), "i0": (lambda x: mp.besseli(0, x), WIDE), "i1": (lambda x: mp.besseli(1, x),
+                                                                                                           WIDE),
     "lgamma": (lambda x: mp.log(abs(mp.gamma(x))), WIDE), "digamma": (mp.digamma, POSITIVE), "sigmoid": (_sigmoid, WIDE),
-    "silu": (lambda x: x * _sigmoid(x), WIDE), "gelu": (_gelu, WIDE), "softplus": (_softplus, WIDE), "log_sigmoid": (lambda x: -_softplus(-x), WIDE),
+    "silu": (lambda x: x * _sigmoid(x), WIDE), "gelu": (_gelu, WIDE), "softplus": (_softplus, WIDE),
+    "log_sigmoid": (lambda x: -_softplus(-x), WIDE),
     "elu": (lambda x: x if x > 0 else mp.expm1(x), WIDE), "celu": (lambda x: x if x > 0 else mp.expm1(x), WIDE),
     "mish": (lambda x: x * mp.tanh(_softplus(x)), WIDE), "softsign": (lambda x: x / (1 + abs(x)), WIDE),
     "tanhshrink": (lambda x: x - mp.tanh(x), WIDE), "logit": (lambda x: mp.log(x / (1 - x)), np.abs(UNIT)),
-    "selu": (lambda x: mp.mpf("1.0507009873554804934193349852946") * (x if x > 0 else mp.mpf("1.6732632423543772848170429916717") * mp.expm1(x)),
-             WIDE),
+    "selu": (_selu, WIDE),
     "hardsigmoid": (lambda x: min(max(x / 6 + mp.mpf("0.5"), 0), 1), WIDE), "deg2rad": (lambda x: x * mp.pi / 180, WIDE),
     "hardswish": (lambda x: x * min(max(x / 6 + mp.mpf("0.5"), 0), 1), WIDE), "rad2deg": (lambda x: x * 180 / mp.pi, WIDE),
-    "square": (lambda x: x * x, WIDE), "frac": (lambda x: x - mp.sign(x) * mp.floor(abs(x)), WIDE), "floor": (mp.floor, WIDE), "ceil": (mp.ceil, WIDE),
+    "square": (lambda x: x * x, WIDE), "frac": (lambda x: x - mp.sign(x) * mp.floor(abs(x)), WIDE), "floor": (mp.floor, WIDE),
+    "ceil": (mp.ceil, WIDE),
     "rint": (mp.nint, WIDE), "trunc": (lambda x: mp.sign(x) * mp.floor(abs(x)), WIDE), "neg": (lambda x: -x, WIDE), "abs": (abs, WIDE),
     "sign": (mp.sign, WIDE), "relu": (lambda x: max(x, 0), WIDE), "relu6": (lambda x: min(max(x, 0), 6), WIDE),
     "hardtanh": (lambda x: min(max(x, -1), 1), WIDE), "hardshrink": (lambda x: x if abs(x) > 0.5 else 0, WIDE),
-    "softshrink": (lambda x: mp.sign(x) * max(abs(x) - mp.mpf("0.5"), 0), WIDE), "leaky_relu": (lambda x: x if x > 0 else x * mp.mpf(0.01), WIDE),
+    "softshrink": (lambda x: mp.sign(x) * max(abs(x) - mp.mpf("0.5"), 0), WIDE), "leaky_relu": (lambda x: x if x > 0 else x * mp.mpf(0.01),
+                                                                                                WIDE),
     "lrelu": (lambda x: x if x > 0 else x * mp.mpf(0.01), WIDE), "threshold": (lambda x: max(x, 0), WIDE), "positive": (lambda x: x, WIDE),
     "reciprocal_no_nan": (lambda x: 1 / x, WIDE), "round": (mp.nint, WIDE), "fmax_zero": (lambda x: max(x, 0), WIDE),
 }
@@ -129,7 +136,8 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "logical_or": lambda a, b: bool(a) or bool(b), "logical_xor": lambda a, b: bool(a) != bool(b),
 }
 TESTS: dict[str, Callable[[float], bool]] = {
-    "isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite, "isposinf": lambda x: x == math.inf, "isneginf": lambda x: x == -math.inf,
+    "isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite, "isposinf": lambda x: x == math.inf,
+    "isneginf": lambda x: x == -math.inf,
     "signbit": lambda x: math.copysign(1, x) < 0 and not math.isnan(x), "logical_not": lambda x: not x, "eqz": lambda x: x == 0,
     "nez": lambda x: x != 0, "gtz": lambda x: x > 0, "gez": lambda x: x >= 0, "ltz": lambda x: x < 0, "lez": lambda x: x <= 0,
 }

@@ -83,7 +83,8 @@ def test_scaled_mm() -> None:
     left, right = a.astype(np.float64) * sa.repeat(32, 1), b.astype(np.float64) * sb.repeat(32, 0)
     np.testing.assert_allclose(evaluate("scaled_mm", a, b, sa, sb), left @ right, rtol=1e-6)
     np.testing.assert_allclose(run("scaled_mm", a, b, sa, sb, bias, expand=False), left @ right + bias, rtol=1e-6, atol=1e-6)
-    got = run("scaled_mm", np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), sa, sb, expand=False, a_trans=True, b_trans=True, out_dtype=F16)
+    got = run("scaled_mm", np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), sa, sb, expand=False, a_trans=True, b_trans=True,
+              out_dtype=F16)
     np.testing.assert_array_equal(got, (left @ right).astype(np.float32).astype(np.float16))
 
 
@@ -94,8 +95,10 @@ def test_scaled_mm() -> None:
     ("PT203", "dequantize", (np.ones((2, 2), np.float32), np.ones(2, np.float32)), {}),
     ("PT317", "quant_mx", (np.ones((2, 33), np.float32),), {}),
     ("PT203", "quant_mx", (np.ones((2, 32), np.float32),), {"quant_dtype": F16}),
-    ("PT307", "scaled_mm", (np.ones((2, 32), np.float32), np.ones((32, 2), np.float32), np.ones((2, 2), np.float32), np.ones((1, 2), np.float32)), {}),
-    ("PT304", "scaled_mm", (np.ones((2, 32), np.float32), np.ones((64, 2), np.float32), np.ones((2, 1), np.float32), np.ones((1, 2), np.float32)), {}),
+    ("PT307", "scaled_mm",
+     (np.ones((2, 32), np.float32), np.ones((32, 2), np.float32), np.ones((2, 2), np.float32), np.ones((1, 2), np.float32)), {}),
+    ("PT304", "scaled_mm",
+     (np.ones((2, 32), np.float32), np.ones((64, 2), np.float32), np.ones((2, 1), np.float32), np.ones((1, 2), np.float32)), {}),
 ], ids=lambda v: v if isinstance(v, str) else "")
 def test_operands_are_checked(code: str, name: str, arrays: tuple[np.ndarray, ...], attributes: dict[str, object]) -> None:
     with pytest.raises(KernelError) as caught:

@@ -16,7 +16,8 @@ from pypto_dsl.compiler.ops import REGISTRY
 
 SHAPES = ((5,), (3, 7), (2, 3, 5), (1, 1), (4, 1, 3), (2, 64), (3, 100))
 DIMS: tuple[Any, ...] = (None, 0, -1, (0, -1))
-REDUCTIONS = ("sum", "prod", "amax", "amin", "nanmax", "nanmin", "mean", "nanmean", "var", "std", "euclidean_norm", "logsumexp", "any", "all")
+REDUCTIONS = ("sum", "prod", "amax", "amin", "nanmax", "nanmin", "mean", "nanmean", "var", "std", "euclidean_norm", "logsumexp", "any",
+              "all")
 POSITIONS = ("argmax", "argmin")
 ALONG = ("softmax", "log_softmax")
 LAST = ("layer_norm", "rms_norm")
@@ -267,7 +268,8 @@ def test_attention(dtype: DType, causal: bool) -> None:
             scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask.astype(np.float64)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         direct = np.einsum("bmn,bne->bme", weights / weights.sum(-1, keepdims=True), v.astype(np.float64))
-        np.testing.assert_allclose(want.astype(np.float64), direct, rtol=2e-2 if dtype.bits == 16 else 1e-6, atol=1e-2 if dtype.bits == 16 else 1e-7)
+        np.testing.assert_allclose(want.astype(np.float64), direct, rtol=2e-2 if dtype.bits == 16 else 1e-6,
+                                   atol=1e-2 if dtype.bits == 16 else 1e-7)
 
 
 def test_attention_shapes_are_checked() -> None:

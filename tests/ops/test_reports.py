@@ -68,7 +68,7 @@ def test_b19_extremes_of_constants_and_scalars() -> None:
         x, y = np.full(1, a, np.float32), np.full(1, b, np.float32)
         one = evaluate(name, x, y)
         other = execute(graph_of(lambda p, n=name, v=b: R[n](p, v), x), x)[0]
-        assert one.tobytes() == other.tobytes() or np.isnan(one) and np.isnan(other)
+        assert one.tobytes() == other.tobytes() or (np.isnan(one) and np.isnan(other))
 
 
 @pytest.mark.parametrize("dtype", (F32, F16, BF16), ids=str)

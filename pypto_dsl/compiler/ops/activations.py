@@ -195,15 +195,15 @@ def threshold(input: Tensor, threshold: float = 0.0, value: float = 0.0) -> Tens
     return where(le(input, threshold), value, input)
 
 
-@op(types=typing.keep, shape=shapes.same, reference=ref.leaky_relu, family="elementwise", bound={"f32": 1.5}, derivation="the slope's rounding and one product",
-    dtypes=typing.FLOATS)
+@op(types=typing.keep, shape=shapes.same, reference=ref.leaky_relu, family="elementwise", bound={"f32": 1.5},
+    derivation="the slope's rounding and one product", dtypes=typing.FLOATS)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """``input`` where it is positive, else ``negative_slope * input``."""
     return where(gt(input, 0.0), input, mul(input, negative_slope))
 
 
-@op(types=typing.keep, shape=shapes.same, reference=ref.leaky_relu, family="elementwise", bound={"f32": 1.5}, derivation="the slope's rounding and one product",
-    dtypes=typing.FLOATS)
+@op(types=typing.keep, shape=shapes.same, reference=ref.leaky_relu, family="elementwise", bound={"f32": 1.5},
+    derivation="the slope's rounding and one product", dtypes=typing.FLOATS)
 def lrelu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """PyPTO's name of `leaky_relu`."""
     return leaky_relu(input, negative_slope)

@@ -31,25 +31,25 @@ def fillpad(input: Tensor, value: Attribute = 0) -> Tensor:
     return insert(full(input.type.shape, value, input.type.dtype), input, (as_index(0),) * input.type.rank)
 
 
-@op(types=typing.both, shape=rules.pair, reference=indexing.interleave, family="index", results=("first", "second"))
+@op(types=typing.both, shape=rules.pair, reference=indexing.interleave, family="index", widens=False, results=("first", "second"))
 def interleave(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     """``input[0], other[0], input[1], other[1], ...`` along the last axis, in two halves."""
     ...
 
 
-@op(types=typing.both, shape=rules.pair, reference=indexing.deinterleave, family="index", results=("first", "second"))
+@op(types=typing.both, shape=rules.pair, reference=indexing.deinterleave, family="index", widens=False, results=("first", "second"))
 def deinterleave(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     """The even and the odd elements of ``input`` and ``other``, one behind the other, along the last axis: undoes `interleave`."""
     ...
 
 
-@op(types=typing.keep, shape=rules.flip, reference=indexing.flip, family="index")
+@op(types=typing.keep, shape=rules.flip, reference=indexing.flip, family="index", widens=False)
 def flip(input: Tensor, dims: tuple[int, ...] = (-1,)) -> Tensor:
     """``input`` reversed along the axes ``dims``."""
     ...
 
 
-@op(types=typing.keep, shape=rules.repeat, reference=indexing.repeat_interleave, family="index")
+@op(types=typing.keep, shape=rules.repeat, reference=indexing.repeat_interleave, family="index", widens=False)
 def repeat_interleave(input: Tensor, repeats: int = 1, dim: int = 0) -> Tensor:
     """Every slice along ``dim`` ``repeats`` times, one behind the other."""
     ...
@@ -70,13 +70,13 @@ def squeeze(input: Tensor, dim: Attribute = None) -> Tensor:
     return reshape(input, tuple(e for i, e in enumerate(input.type.shape) if i not in named))
 
 
-@op(types=typing.gives(U8), shape=rules.packed, reference=indexing.pack, family="index")
+@op(types=typing.gives(U8), shape=rules.packed, reference=indexing.pack, family="index", widens=False)
 def pack(input: Tensor) -> Tensor:
     """The bytes of every element, lowest first, along the last axis, as UINT8."""
     ...
 
 
-@op(types=rules.unpack_types, shape=rules.unpacked, reference=indexing.unpack, family="index")
+@op(types=rules.unpack_types, shape=rules.unpacked, reference=indexing.unpack, family="index", widens=False)
 def unpack(input: Tensor, dtype: DType | None = None) -> Tensor:
     """Elements of ``dtype`` from UINT8 bytes, lowest first, along the last axis."""
     ...

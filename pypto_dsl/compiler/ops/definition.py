@@ -33,8 +33,11 @@ from pypto_dsl.compiler.promotion.scalars import misfit
 from pypto_dsl.compiler.span import Span
 
 Tensor = Value
-Number = Union[int, float, bool]
-Operand = Union[Value, int, float, bool, np.generic, None]
+# A number has become a constant before the body of an operation sees it, so for the type checker an operand is a Value.
+if typing.TYPE_CHECKING:
+    Number = Value
+else:
+    Number = int | float | bool
 
 
 @dataclass(frozen=True)
@@ -183,8 +186,8 @@ def op(*, types: TypeRule, shape: ShapeRule, reference: Reference, family: str, 
         parameters = tuple(_parameter(p, hints.get(p.name)) for p in signature.parameters.values())
         expansion = None if _is_stub(function) else function
         definition = OpDefinition(function.__name__, parameters, types, shape, reference, expansion, family,
-                                  inspect.getdoc(function) or "", dict(bound or {}), dtypes, True, results, effects, derivation, scale, expands,
-                                  widens, dict(variants or {}))
+                                  inspect.getdoc(function) or "", dict(bound or {}), dtypes, True, results, effects, derivation, scale,
+                                  expands, widens, dict(variants or {}))
         if definition.name in REGISTRY:
             raise ValueError(f"operation {definition.name} is defined twice")
         REGISTRY[definition.name] = definition
@@ -272,7 +275,7 @@ def derive(definition: OpDefinition, call: Call) -> tuple[TensorType, ...]:
 
 
 def stored_attributes(definition: OpDefinition, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """What an Op keeps of complete attributes: None is left out where it is the default, and said where it is not (`argmax(x, dim=None)`)."""
+    """What an Op keeps of complete attributes: None is left out where it is the default, and said elsewhere (`argmax(x, dim=None)`)."""
     silent = {p.name for p in definition.attributes if p.default is None or p.default is inspect.Parameter.empty}
     return {k: v for k, v in attributes.items() if v is not None or k not in silent}
 
@@ -298,7 +301,7 @@ def _check_numbers(call: Call, present: Sequence[Value], typing_: Typing) -> Non
     for value, landing in zip(present, typing_.typing.landings, strict=False):
         if value.op is None or value.op.opcode != "constant" or not value.type.weak:
             continue
-        if why := misfit(typing.cast(Number, value.op.attributes["value"]), landing):
+        if why := misfit(typing.cast(float, value.op.attributes["value"]), landing):
             raise call.refuse("PT204", f"{call.name}: {why}",
                               help=f"cast the tensor to a wider dtype first, or write a number that {landing} holds")
 
@@ -410,7 +413,7 @@ def _operand(definition: OpDefinition, p: Parameter, given: Any, builder: Builde
     raise error("PT200", f"{definition.name} takes {takes} as `{p.name}`, and got {got}", builder.span)
 
 
-def constant(value: Number | np.generic, builder: Builder, dtype: DType | None = None) -> Value:
+def constant(value: int | float | bool | np.generic, builder: Builder, dtype: DType | None = None) -> Value:
     """Record a scalar constant. Python numbers are weak (bool strong), NumPy scalars and an explicit dtype strong.
 
     Raises PT201 for a NumPy scalar whose dtype does not exist here.

@@ -148,7 +148,8 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor) -> Tensor:
 
 
 @op(types=typing.arithmetic, shape=shapes.broadcast, reference=functions.quiet(lambda a, b: np.exp(a - b)), family="elementwise",
-    bound={"f32": 66}, derivation="half an ulp of a difference up to 128 is 64 ulp of its exponential; exp adds its own", dtypes=typing.FLOATS)
+    bound={"f32": 66}, derivation="half an ulp of a difference up to 128 is 64 ulp of its exponential; exp adds its own",
+    dtypes=typing.FLOATS)
 def expand_exp_dif(input: Tensor, other: Tensor) -> Tensor:
     """``exp(input - other)``."""
     return exp(sub(input, other))

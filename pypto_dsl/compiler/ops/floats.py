@@ -9,7 +9,22 @@ from dataclasses import dataclass
 
 from pypto_dsl.compiler.dtypes import F32, F64, I32, I64, DType
 from pypto_dsl.compiler.ops.core import (
-    abs, add, bitcast, bitwise_and, bitwise_left_shift, bitwise_right_shift, cast, eq, lt, maximum, minimum, mul, ne, sub, where)
+    abs,
+    add,
+    bitcast,
+    bitwise_and,
+    bitwise_left_shift,
+    bitwise_right_shift,
+    cast,
+    eq,
+    lt,
+    maximum,
+    minimum,
+    mul,
+    ne,
+    sub,
+    where,
+)
 from pypto_dsl.compiler.ops.definition import Tensor, constant, current_builder
 
 

@@ -30,7 +30,8 @@ def whole(call: Call) -> None:
     """Refuse tails where an operation is not defined on a live part (PT317)."""
     for value in call.operands:
         if value is not None and value.type.valid is not None:
-            raise _mismatch(call, f"`{value.name}` is a tail of live extents {shape_text(value.type.live)}", "take a view of its live part first")
+            raise _mismatch(call, f"`{value.name}` is a tail of live extents {shape_text(value.type.live)}",
+                            "take a view of its live part first")
 
 
 def gather(call: Call) -> Shapes:
@@ -38,7 +39,8 @@ def gather(call: Call) -> Shapes:
     x, index = _shape(call), _shape(call, 1)
     axis = axis_of(call, call.attributes["dim"], len(x))
     if len(x) != len(index):
-        raise _mismatch(call, f"the index has rank {len(index)}, and the tensor rank {len(x)}", "gather takes an index of the tensor's rank")
+        raise _mismatch(call, f"the index has rank {len(index)}, and the tensor rank {len(x)}",
+                        "gather takes an index of the tensor's rank")
     for i, (have, need) in enumerate(zip(x, index, strict=True)):
         room = (have - need).constant
         if i != axis and room is not None and room < 0:
@@ -60,7 +62,7 @@ def gathermask(call: Call) -> Shapes:
     if period is None:
         raise call.refuse("PT111", f"gathermask has no pattern {pattern!r}", help="patterns are 1 to 7")
     if not x or (x[-1] % period).constant != 0:
-        raise _mismatch(call, f"pattern {pattern} takes one of every {period} elements, and the last axis of {shape_text(x)} is no multiple")
+        raise _mismatch(call, f"pattern {pattern} takes one of {period} elements, and the last axis of {shape_text(x)} is no multiple")
     return ((*x[:-1], x[-1] // period),)
 
 
@@ -322,8 +324,7 @@ def attention_types(call: Call) -> Typing:
         return joined
     dtype = mask.type.dtype if mask.type.dtype.kind == "bool" else joined.casts[0]
     casts = (*joined.casts, dtype)
-    found = joined.typing
-    return Typing(OpTyping(found.compute, casts, found.result, casts, found.rule, found.forced_by, found.lossy, found.rounds_to), joined.results)
+    return Typing(replace(joined.typing, operand_casts=casts, landings=casts), joined.results)
 
 
 def scaled(call: Call) -> Shapes:

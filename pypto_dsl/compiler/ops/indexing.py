@@ -15,25 +15,25 @@ from pypto_dsl.compiler.ops.definition import Number, Tensor, op
 from pypto_dsl.compiler.ops.references import indexing
 
 
-@op(types=typing.indexed, shape=rules.gather, reference=indexing.gather, family="index")
+@op(types=typing.indexed, shape=rules.gather, reference=indexing.gather, family="index", widens=False)
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """``result[i, j] = input[index[i, j], j]`` for dim 0, and so on: of the index's shape."""
     ...
 
 
-@op(types=typing.indexed, shape=rules.index_select, reference=indexing.index_select, family="index")
+@op(types=typing.indexed, shape=rules.index_select, reference=indexing.index_select, family="index", widens=False)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Whole slices of ``input`` along ``dim``; the index's axes stand in place of ``dim``."""
     ...
 
 
-@op(types=typing.keep, shape=rules.gathermask, reference=indexing.gathermask, family="index")
+@op(types=typing.keep, shape=rules.gathermask, reference=indexing.gathermask, family="index", widens=False)
 def gathermask(input: Tensor, pattern_mode: int = 7) -> Tensor:
     """Elements of the last axis by pattern: 1 and 2 the even and the odd ones, 3 to 6 every fourth from 0 to 3, 7 all."""
     ...
 
 
-@op(types=typing.written(2, 1), shape=rules.scatter, reference=indexing.scatter, family="index")
+@op(types=typing.written(2, 1), shape=rules.scatter, reference=indexing.scatter, family="index", widens=False)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | Number, reduce: str | None = None) -> Tensor:
     """``input`` with ``result[index[i, j], j] = src[i, j]`` for dim 0, and so on; "add" and "multiply" combine with what is there."""
     ...
@@ -45,7 +45,7 @@ def scatter_(input: Tensor, dim: int, index: Tensor, src: Tensor | Number, reduc
     return scatter(input, dim, index, src, reduce)
 
 
-@op(types=typing.written(2, 1), shape=rules.index_add, reference=indexing.index_add, family="index", dtypes=typing.NUMBERS)
+@op(types=typing.written(2, 1), shape=rules.index_add, reference=indexing.index_add, family="index", widens=False, dtypes=typing.NUMBERS)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: float = 1) -> Tensor:
     """``input`` with ``result[index[i]] += alpha * source[i]`` along ``dim``."""
     ...
@@ -57,7 +57,7 @@ def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: fl
     return index_add(input, dim, index, source, alpha)
 
 
-@op(types=rules.put_types, shape=rules.index_put, reference=indexing.index_put, family="index")
+@op(types=rules.put_types, shape=rules.index_put, reference=indexing.index_put, family="index", widens=False)
 def index_put(input: Tensor, values: Tensor | Number, *indices: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with ``result[indices[0][i], indices[1][i], ...] = values[i]``, or ``+=`` with ``accumulate``."""
     ...
@@ -69,7 +69,7 @@ def index_put_(input: Tensor, values: Tensor | Number, *indices: Tensor, accumul
     return index_put(input, values, *indices, accumulate=accumulate)
 
 
-@op(types=typing.written(2, 1), shape=rules.scatter_update, reference=indexing.scatter_update, family="index")
+@op(types=typing.written(2, 1), shape=rules.scatter_update, reference=indexing.scatter_update, family="index", widens=False)
 def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with row ``index[a, b]`` replaced by row (a, b) of ``src``.
 
@@ -78,7 +78,8 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
     ...
 
 
-@op(types=rules.atomic_add_types, shape=rules.atomic_add, reference=indexing.atomic_add, family="index", dtypes=typing.NUMBERS, effects="dst")
+@op(types=rules.atomic_add_types, shape=rules.atomic_add, reference=indexing.atomic_add, family="index", widens=False,
+    dtypes=typing.NUMBERS, effects="dst")
 def atomic_add(src: Tensor, offsets: tuple[Index, ...], dst: Tensor) -> Tensor:
     """``src`` added into ``dst`` at ``offsets``. Contributions of different turns arrive in the order of the program."""
     ...

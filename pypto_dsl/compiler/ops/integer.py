@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 
-
 from pypto_dsl.compiler.dtypes import F32, F64, I8, I16, I32, U8, U16, U32, DType
 from pypto_dsl.compiler.ops import floats, shapes, typing
 from pypto_dsl.compiler.ops.core import abs, add, cast, div, eq, le, lt, mul, ne, neg, sub, where

@@ -8,7 +8,7 @@ from pypto_dsl.compiler.ops.definition import Tensor, op
 from pypto_dsl.compiler.ops.references import random
 
 
-@op(types=index_rules.generated, shape=shapes.from_attribute, reference=random.uniform, family="generator")
+@op(types=index_rules.generated, shape=shapes.from_attribute, reference=random.uniform, family="generator", widens=False)
 def uniform(shape: tuple[Index, ...] = (), key: tuple[int, ...] = (0,), counter: tuple[int, ...] = (0,), alg: str = "PHILOX",
             dtype: DType | None = None) -> Tensor:
     """Numbers in [0, 1), evenly spaced: the top bits of each word, as many as ``dtype`` has (at most 24).
@@ -18,7 +18,7 @@ def uniform(shape: tuple[Index, ...] = (), key: tuple[int, ...] = (0,), counter:
     ...
 
 
-@op(types=index_rules.generated, shape=shapes.from_attribute, reference=random.normal, family="generator")
+@op(types=index_rules.generated, shape=shapes.from_attribute, reference=random.normal, family="generator", widens=False)
 def normal(shape: tuple[Index, ...] = (), key: tuple[int, ...] = (0,), counter: tuple[int, ...] = (0,), alg: str = "PHILOX",
            dtype: DType | None = None) -> Tensor:
     """Numbers of the normal distribution, by Box and Muller's transform of pairs of words; ``key`` and ``counter`` as for `uniform`."""

@@ -182,7 +182,8 @@ def power(a: Array, b: Array, **_: Any) -> Array:
         while left.any():
             result = np.where((left & np.uint64(1)).astype(bool), result * base, result)
             base, left = base * base, left >> np.uint64(1)
-        inverse = np.where(a == 1, 1, np.where((a == -1) if np.issubdtype(a.dtype, np.signedinteger) else False, np.where(b % 2 == 0, 1, -1), 0))
+        minus_one = (a == -1) if np.issubdtype(a.dtype, np.signedinteger) else False
+        inverse = np.where(a == 1, 1, np.where(minus_one, np.where(b % 2 == 0, 1, -1), 0))
         return np.where(negative, inverse.astype(a.dtype), result).astype(a.dtype)
 
 
@@ -255,8 +256,8 @@ def sum(x: Array, dim: Any = None, keepdim: bool = False, **_: Any) -> Array:
     """Floats in float64 by math-exact pairwise NumPy sums; integers wrap in the result's dtype, which the caller applies."""
     if np.issubdtype(x.dtype, np.floating):
         with np.errstate(all="ignore"):
-            return np.asarray(np.add.reduce(x.astype(np.longdouble), axis=_axes(x, dim), keepdims=keepdim), dtype=np.float64)
-    return np.asarray(np.add.reduce(x.astype(np.uint64 if x.dtype.kind == "u" else np.int64), axis=_axes(x, dim), keepdims=keepdim))
+            return np.asarray(np.sum(x.astype(np.longdouble), axis=_axes(x, dim), keepdims=keepdim), dtype=np.float64)
+    return np.asarray(np.sum(x.astype(np.uint64 if x.dtype.kind == "u" else np.int64), axis=_axes(x, dim), keepdims=keepdim))
 
 
 def _extreme(x: Array, dim: Any, keepdim: bool, largest: bool) -> Array:

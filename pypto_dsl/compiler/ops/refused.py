@@ -1,4 +1,4 @@
-"""Operations of PyPTO that do not exist here, each with its reason: a name of this table is refused by PT127, not as a misspelling."""
+"""Operations of PyPTO that do not exist here, each with its reason: these names are refused by PT127, not as misspellings."""
 from __future__ import annotations
 
 _CONVOLUTION = ("convolutions need a matrix unit fed by image patches on every target, and none of the placements makes such patches",
@@ -14,7 +14,7 @@ _ONLINE = ("the running maximum and sum of a split softmax are made by the compi
 REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("conv", "conv1d", "conv2d", "conv3d"), _CONVOLUTION),
     **dict.fromkeys(("shmem_put", "shmem_get", "shmem_signal", "shmem_wait_until", "shmem_barrier_all", "shmem_load", "shmem_store",
-                     "shmem_clear_data", "shmem_clear_signal", "create_shmem_tensor", "create_shmem_signal", "my_symbolic_pe"), _DISTRIBUTED),
+                     "shmem_clear_data", "shmem_clear_signal", "create_shmem_tensor", "create_shmem_signal"), _DISTRIBUTED),
     **dict.fromkeys(("gather_in_l1", "gather_in_ub"), _PAGED),
     **dict.fromkeys(("sort32", "mrgsort"), _STEPS),
     **dict.fromkeys(("online_softmax", "online_softmax_update"), _ONLINE),

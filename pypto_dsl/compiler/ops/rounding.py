@@ -144,8 +144,8 @@ def nextafter(input: Tensor, other: Tensor | Number) -> Tensor:
     return where(is_nan(input), input, where(is_nan(other), other, equal))
 
 
-@op(types=typing.keeps_and(I32), shape=shapes.same_twice, reference=functions.frexp, family="elementwise", bound={"f32": 0}, derivation=EXACT,
-    dtypes=typing.FLOATS, results=("mantissa", "exponent"), expands=tuple(FORMATS))
+@op(types=typing.keeps_and(I32), shape=shapes.same_twice, reference=functions.frexp, family="elementwise", bound={"f32": 0},
+    derivation=EXACT, dtypes=typing.FLOATS, results=("mantissa", "exponent"), expands=tuple(FORMATS))
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     """(mantissa, exponent) with ``input = mantissa * 2**exponent`` and the mantissa's magnitude in [0.5, 1).
 

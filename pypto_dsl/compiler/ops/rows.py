@@ -29,7 +29,7 @@ def mean(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
 
 
 @op(types=typing.float_unary, shape=shapes.along_axis, reference=reference.softmax, family="row", bound={"f32": 8},
-    derivation="exp's 1, the sum's 4, a quotient; exp enlarges the half ulp of a distance from the largest by the distance, as `scale` counts",
+    derivation="exp's 1, the sum's 4, a quotient; exp enlarges the half ulp of a distance by the distance, as `scale` counts",
     scale=reductions.softmax_scale, dtypes=typing.FLOATS)
 def softmax(input: Tensor, dim: int = -1) -> Tensor:
     """``exp(input - max) / sum(exp(input - max))`` along ``dim``. A row of -inf is NaN."""

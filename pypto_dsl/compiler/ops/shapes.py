@@ -32,7 +32,8 @@ def broadcast_shapes(call: Call, values: Sequence[Value]) -> Shape:
     if call.graph.rules == "pypto-strict":
         ranks = {v.type.rank for v in values if not v.type.weak and v.type.rank}
         if len(ranks) > 1:
-            raise call.refuse("PT305", f"{call.name} takes equal ranks under `pypto-strict`, and got {', '.join(str(v.type.rank) for v in values)}",
+            got = ", ".join(str(v.type.rank) for v in values)
+            raise call.refuse("PT305", f"{call.name} takes equal ranks under `pypto-strict`, and got {got}",
                               help="reshape the smaller operand, or use promotion=\"pypto\"")
     result: list[Index] = []
     for axis in range(rank):
@@ -200,7 +201,8 @@ def reshape(call: Call) -> tuple[Shape, ...]:
             raise call.refuse("PT308", f"reshape: {shape_text(source)} does not divide into {shape_text(target)}")
         target[free[0]] = quotient
     if not require_equal(call, element_count(target), total):
-        raise call.refuse("PT308", f"reshape: {shape_text(source)} has {total} elements and {shape_text(target)} has {element_count(target)}")
+        counts = f"{shape_text(source)} has {total} elements and {shape_text(target)} has {element_count(target)}"
+        raise call.refuse("PT308", f"reshape: {counts}")
     if call.attributes.get("valid") is not None:
         valid = [as_index(e) for e in call.attributes["valid"]]
         surplus = (element_count(valid) - element_count(_first(call).type.live)).constant

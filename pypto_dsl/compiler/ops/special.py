@@ -53,7 +53,8 @@ def erfc(input: Tensor) -> Tensor:
 
 
 @op(types=typing.float_unary, shape=shapes.same, reference=functions.erfinv, family="elementwise", bound={"f32": 6},
-    derivation="the fit's argument is a logarithm within two ulp, which the fit does not enlarge", dtypes=typing.FLOATS, expands=floats.SINGLE)
+    derivation="the fit's argument is a logarithm within two ulp, which the fit does not enlarge", dtypes=typing.FLOATS,
+    expands=floats.SINGLE)
 def erfinv(input: Tensor) -> Tensor:
     """The inverse of the error function: infinite at -1 and 1, NaN beyond."""
     w = neg(log(mul(sub(1.0, input), add(input, 1.0))))

@@ -8,8 +8,7 @@ import numpy as np
 from pypto_dsl.compiler.dtypes import F32, I32
 from pypto_dsl.compiler.graph import Attribute
 from pypto_dsl.compiler.ops import index_rules, shapes, typing
-from pypto_dsl.compiler.ops.core import (
-    abs, add, amax, amin, cast, div, eq, exp, extent, iota, log, lt, maximum, mul, ne, reshape, sqrt, sub, where)
+from pypto_dsl.compiler.ops.core import abs, add, amax, amin, cast, div, eq, exp, iota, log, lt, maximum, mul, ne, reshape, sqrt, sub, where
 from pypto_dsl.compiler.ops.core import sum as sum_
 from pypto_dsl.compiler.ops.definition import Tensor, op
 from pypto_dsl.compiler.ops.logical import logical_not

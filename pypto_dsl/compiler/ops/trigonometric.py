@@ -7,13 +7,32 @@ weighted minimax fits (`tools/fit_expansions.py`).
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import F32, I32
 from pypto_dsl.compiler.ops import floats, shapes, typing
 from pypto_dsl.compiler.ops.core import (
-    abs, add, bitwise_and, bitwise_left_shift, bitwise_right_shift, cast, div, eq, gt, le, lt, maximum, mul, ne, neg, sqrt, sub, where)
+    abs,
+    add,
+    bitwise_and,
+    bitwise_left_shift,
+    bitwise_right_shift,
+    cast,
+    div,
+    eq,
+    gt,
+    le,
+    lt,
+    maximum,
+    mul,
+    ne,
+    neg,
+    sqrt,
+    sub,
+    where,
+)
 from pypto_dsl.compiler.ops.definition import Number, Tensor, op
 from pypto_dsl.compiler.ops.floats import bits, number
 from pypto_dsl.compiler.ops.logical import logical_and, logical_xor
@@ -46,7 +65,7 @@ def _window(exponent: Tensor) -> list[Tensor]:
         table = [where(taken, _word(table[i + step]), _word(table[i])) for i in range(PRODUCT_WORDS + step)]
     rest = sub(WORD, by)
     return [bitwise_and(add(bitwise_left_shift(_word(a), by), bitwise_right_shift(_word(b), rest)), (1 << WORD) - 1)
-            for a, b in zip(table, table[1:], strict=False)][:PRODUCT_WORDS]
+            for a, b in pairwise(table)][:PRODUCT_WORDS]
 
 
 def _word(x: int | Tensor) -> Tensor:

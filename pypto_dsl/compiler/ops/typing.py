@@ -4,8 +4,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast as typed
 
-from pypto_dsl.compiler.dtypes import (
-    BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType)
+from pypto_dsl.compiler.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.ops.definition import Call, TypeRule, Typing
 from pypto_dsl.compiler.promotion.atype import AType, strong, weak
@@ -13,7 +12,6 @@ from pypto_dsl.compiler.promotion.families import OpTyping, assign, result_type
 from pypto_dsl.compiler.promotion.families import in_place as family_in_place
 from pypto_dsl.compiler.promotion.refusal import PromotionError
 from pypto_dsl.compiler.promotion.rulesets import rule_set
-
 
 # Which dtypes an operation accepts, for the `dtypes` of definitions. FP8 and block formats are storage: moved and cast, not computed in.
 FLOATS: tuple[DType, ...] = (F16, BF16, F32, F64)
@@ -161,7 +159,7 @@ def conversion(call: Call) -> Typing:
     if saturation not in ("OFF", "ON"):
         raise call.refuse("PT111", f"cast has no satmode {saturation!r}", help="OFF or ON")
     if not target.is_float or not source.is_float:
-        exact = source.is_float == target.is_float or not source.is_float and source.mantissa <= target.mantissa
+        exact = source.is_float == target.is_float or (not source.is_float and source.mantissa <= target.mantissa)
         allowed = CAST_MODES if exact or target is BOOL else CAST_MODES[:-1] if source.is_float else CAST_MODES[:2]
     else:
         rounds = source.mantissa > target.mantissa and target.bits > 1 and target.mantissa > 1

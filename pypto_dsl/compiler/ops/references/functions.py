@@ -124,7 +124,7 @@ def bessel_i1(x: Array, **_: Any) -> Array:
 
 
 def _bessel(x: Array, order: int) -> Array:
-    """The power series near 0 (DLMF 10.25.2), the midpoint rule on the integral (DLMF 10.32.3), which converges geometrically, elsewhere."""
+    """The power series near 0 (DLMF 10.25.2); elsewhere the midpoint rule on the integral (DLMF 10.32.3), which converges fast."""
     size = np.abs(x)
     with np.errstate(all="ignore"):
         small = np.where(size < 2, x, 0.0)
@@ -196,7 +196,7 @@ def remainder(a: Array, b: Array, **_: Any) -> Array:
 
 
 def floor_div(a: Array, b: Array, **_: Any) -> Array:
-    """floor of the exact quotient. Floats: of a zero divisor inf or NaN, of an infinite dividend NaN. Integers: 0 for a zero divisor."""
+    """Floor of the exact quotient. Floats: a zero divisor gives inf or NaN, an infinite dividend NaN. Integers: a zero divisor gives 0."""
     with np.errstate(all="ignore"):
         if np.issubdtype(np.asarray(a).dtype, np.floating):
             return np.asarray(np.floor_divide(a, b))

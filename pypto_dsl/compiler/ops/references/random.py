@@ -24,7 +24,8 @@ def philox(key: Sequence[int], counter: Sequence[int], blocks: int) -> Array:
     k = [int(key[0]), int(key[1])]
     for _ in range(10):
         first, second = c[0] * _M[0], c[2] * _M[1]
-        c = [(second >> np.uint64(32)) ^ c[1] ^ np.uint64(k[0]), second & _LOW, (first >> np.uint64(32)) ^ c[3] ^ np.uint64(k[1]), first & _LOW]
+        left, right = (second >> np.uint64(32)) ^ c[1] ^ np.uint64(k[0]), (first >> np.uint64(32)) ^ c[3] ^ np.uint64(k[1])
+        c = [left, second & _LOW, right, first & _LOW]
         k = [(k[0] + _W[0]) & 0xFFFFFFFF, (k[1] + _W[1]) & 0xFFFFFFFF]
     return np.stack(c, axis=-1).astype(np.uint32)
 

@@ -24,9 +24,9 @@ def prod(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
     """Floats in extended precision; integers wrap."""
     with np.errstate(all="ignore"):
         if np.issubdtype(x.dtype, np.floating):
-            return np.asarray(np.multiply.reduce(x.astype(np.longdouble), axis=axes(x, dim), keepdims=keepdim), dtype=np.float64)
+            return np.asarray(np.prod(x.astype(np.longdouble), axis=axes(x, dim), keepdims=keepdim), dtype=np.float64)
         wide = x.astype(np.uint64 if x.dtype.kind == "u" else np.int64)
-        return np.asarray(np.multiply.reduce(wide, axis=axes(x, dim), keepdims=keepdim))
+        return np.asarray(np.prod(wide, axis=axes(x, dim), keepdims=keepdim))
 
 
 def any_(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
