@@ -56,7 +56,8 @@ class Specialisation:
 class Shortcut:
     """What a call with these dtypes, shapes and plain values comes down to: everything about it that does not depend on contents.
 
-    ``tensors`` and ``floats`` are (position, name) in the call, ``outputs`` the positions of arrays that are written.
+    ``tensors`` and ``floats`` are (position, name) in the call, ``outputs`` the positions of arrays that are written, ``defaults`` floats
+    that were not given.
     """
 
     found: Specialisation
@@ -64,6 +65,7 @@ class Shortcut:
     tensors: tuple[tuple[int, str], ...]
     outputs: tuple[tuple[int, str], ...]
     floats: tuple[tuple[int, str, np.dtype[Any]], ...]
+    defaults: dict[str, Array]
     symbols: dict[str, int]
 
 
@@ -164,7 +166,8 @@ class Kernel:
                 self._shortcuts.clear()
             self._shortcuts[target, shape] = Shortcut(
                 found, executor, tuple((position[n], n) for n in arrays), tuple((position[n], n) for n in graph.outputs),
-                tuple((position[n], n, d) for n, d in floats if position[n] < len(args)), symbols)
+                tuple((position[n], n, d) for n, d in floats if position[n] < len(args)),
+                {n: np.asarray(arguments.floats[n], d) for n, d in floats if position[n] >= len(args)}, symbols)
         for name, dtype in floats:
             arrays[name] = np.asarray(arguments.floats[name], dtype)
         returned = executor(arrays, symbols)
@@ -174,7 +177,7 @@ class Kernel:
         """A call like an earlier one, with other arrays."""
         self._last = shortcut.found
         check_outputs(self.name, [(name, args[i]) for i, name in shortcut.outputs])
-        arrays: dict[str, Array] = {name: args[i] for i, name in shortcut.tensors}
+        arrays: dict[str, Array] = {name: args[i] for i, name in shortcut.tensors} | shortcut.defaults
         for i, name, dtype in shortcut.floats:
             arrays[name] = np.asarray(args[i], dtype)
         return self._result(shortcut.found, shortcut.executor(arrays, shortcut.symbols), None)

@@ -298,9 +298,13 @@ class TracedLoop:
     def _number_argument(self, name: str, x: Any) -> Any:
         trace = self.trace
         with trace.inside(trace.frames[-2]):
-            initial = trace.number(x, None) if isinstance(x, float) else trace.number(SymbolicScalar(x) if not is_symbolic(x) else x, I64)
-            if isinstance(x, float):
-                initial = cast(initial, initial.type.dtype)
+            if isinstance(x, (bool, SymbolicBool)):
+                initial = trace.condition(x)
+            elif isinstance(x, float):
+                weak = trace.number(x)
+                initial = cast(weak, weak.type.dtype)
+            else:
+                initial = trace.number(SymbolicScalar(x) if not is_symbolic(x) else x, I64)
         argument = Value(TensorType(initial.type.dtype, ()), name)
         self.slots[name] = (argument, initial, None)
         return revived(argument, name, x)
@@ -321,7 +325,7 @@ class TracedLoop:
                 elif axes and name not in self.tails:
                     self.tails[name], self.again = axes, True
             elif slot is None and not same(x, y):
-                if is_number(x) and is_number(y) and not isinstance(x, (bool, SymbolicBool)):
+                if is_number(x) and is_number(y) and isinstance(x, (bool, SymbolicBool)) == isinstance(y, (bool, SymbolicBool)):
                     self.promoted.add(name)
                     self.again = True
                 elif x is not UNBOUND:
@@ -391,6 +395,8 @@ class TracedLoop:
         dtype = argument.type.dtype
         if isinstance(y, Tensor):
             return y.value
+        if isinstance(y, (bool, SymbolicBool)):
+            return self.trace.condition(y)
         if isinstance(y, int):
             y = float(y) if dtype.is_float else SymbolicScalar(y)
         return self.trace.number(y, dtype)
