@@ -46,16 +46,16 @@ def operand_arrays(name: str, dtype: DType) -> list[np.ndarray]:
     square = np.ones((4, 4), dtype.numpy)
     row, index = np.ones(4, dtype.numpy), np.zeros((4, 4), np.int32)
     special: dict[str, list[np.ndarray]] = {
-        "where": [np.ones((4, 4), bool), square, square], "layer_norm": [square, row, row], "rms_norm": [square, row], "prelu": [square,
-                                                                                                                                 row],
-        "gather": [square, index], "index_select": [square, index[0]], "scatter": [square, index, square], "scatter_": [square, index,
-                                                                                                                        square],
+        "where": [np.ones((4, 4), bool), square, square],
+        "layer_norm": [square, row, row], "rms_norm": [square, row], "prelu": [square, row],
+        "gather": [square, index], "index_select": [square, index[0]],
+        "scatter": [square, index, square], "scatter_": [square, index, square],
         "index_add": [square, index[0], square], "index_add_": [square, index[0], square], "index_put": [square, row, index[0], index[0]],
         "index_put_": [square, row, index[0], index[0]], "scatter_update": [square, index[:1], square], "ldexp": [square, square],
         "quantize": [square, row.astype(np.float32)], "dequantize": [square, row.astype(np.float32)], "attention": [square] * 3,
         "quant_mx": [np.ones((2, 32), dtype.numpy)], "unpack": [np.ones(8, np.uint8)], "squeeze": [square[:1]], "expand_clone": [square],
-        "scaled_mm": [np.ones((4, 32), dtype.numpy), np.ones((32, 4), dtype.numpy), np.ones((4, 1), np.float32), np.ones((1, 4),
-                                                                                                                         np.float32)],
+        "scaled_mm": [np.ones((4, 32), dtype.numpy), np.ones((32, 4), dtype.numpy),
+                      np.ones((4, 1), np.float32), np.ones((1, 4), np.float32)],
         "concat": [square, square], "stack": [square, square], "clip": [square, square, square],
     }
     if name in special:
@@ -63,7 +63,7 @@ def operand_arrays(name: str, dtype: DType) -> list[np.ndarray]:
     return [square] * sum(1 for p in definition.operands if not p.optional)
 
 
-def recorded(name: str, dtype: DType, attributes: dict[str, Any], rules: str = "pypto") -> Graph:
+def recorded(name: str, dtype: DType, attributes: dict[str, Any]) -> Graph:
     """A graph of one use of the operation. Raises KernelError where the dtype is none of its own."""
     definition = REGISTRY[name]
     arrays = operand_arrays(name, dtype)
@@ -74,7 +74,7 @@ def recorded(name: str, dtype: DType, attributes: dict[str, Any], rules: str = "
         named = dict(zip((p.name for p in definition.operands), given, strict=False))
         return definition(**named, **attributes)
 
-    return graph_of(call, *arrays, rules=rules)
+    return graph_of(call, *arrays)
 
 
 def cases(dtypes: dict[str, list[DType]]) -> list[tuple[str, dict[str, Any]]]:

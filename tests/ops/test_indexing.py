@@ -39,8 +39,8 @@ def test_moving_operations_keep_every_bit(dtype: DType) -> None:
     index = np.array([[0, 2, 1, 1, 0, 2, 2, 1]], np.int32)
     np.testing.assert_array_equal(gathered(x, index, 0), x[index, np.arange(8)])
     np.testing.assert_array_equal(selected(x, np.array([[7, 0], [3, 3]], np.int64), 1), x[:, [[7, 0], [3, 3]]])
-    for pattern, part in ((1, np.s_[::2]), (2, np.s_[1::2]), (3, np.s_[::4]), (4, np.s_[1::4]), (5, np.s_[2::4]), (6, np.s_[3::4]), (7,
-                                                                                                                                     np.s_[:])):
+    for pattern, part in ((1, np.s_[::2]), (2, np.s_[1::2]), (3, np.s_[::4]), (4, np.s_[1::4]),
+                          (5, np.s_[2::4]), (6, np.s_[3::4]), (7, np.s_[:])):
         np.testing.assert_array_equal(evaluate("gathermask", x, pattern_mode=pattern), x[:, part])
     np.testing.assert_array_equal(evaluate("flip", x, dims=(0, -1)), x[::-1, ::-1])
     np.testing.assert_array_equal(evaluate("repeat_interleave", x, repeats=3, dim=1), x.repeat(3, 1))
@@ -133,8 +133,8 @@ def test_indices_outside_are_refused() -> None:
     x, src = np.zeros((3, 4), np.float32), np.ones((1, 4), np.float32)
     for bad in (3, -1, 2**31 - 1):
         index = np.full((1, 4), bad, np.int32)
-        for call in (lambda i=index: gathered(x, i, 0), lambda i=index: selected(x, i[0], 0), lambda i=index: scattered("scatter", x, i,
-                                                                                                                        src, 0),
+        for call in (lambda i=index: gathered(x, i, 0), lambda i=index: selected(x, i[0], 0),
+                     lambda i=index: scattered("scatter", x, i, src, 0),
                      lambda i=index: scattered("index_add", x, i[0, :1], src, 0)):
             with pytest.raises(KernelError) as caught:
                 call()
