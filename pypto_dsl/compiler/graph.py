@@ -17,6 +17,8 @@ from pypto_dsl.compiler.span import Span
 # Plain data only, so that printing is reading: numbers, strings, tuples of these, Index, DType.
 Attribute = Union[None, bool, int, float, str, Index, DType, tuple["Attribute", ...]]
 
+HOST = "host"  # attribute of any operation: no kernel has it on these dtypes, so that the host evaluates it between kernels
+
 
 @dataclass(frozen=True)
 class TensorType:

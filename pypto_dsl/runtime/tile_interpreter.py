@@ -6,6 +6,7 @@ that a schedule loads what it reads, covers every output element exactly once pe
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -287,10 +288,7 @@ class _Kernel:
 
 
 def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for extent in reversed(shape[1:]):
-        strides.append(strides[-1] * extent)
-    return tuple(reversed(strides))
+    return tuple(math.prod(shape[i + 1:]) for i in range(len(shape)))
 
 
 def rounded(value: Array, dtype: DType) -> Array:

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.graph import Op, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.passes.fuse import VIEWS, Partition
 from pypto_dsl.compiler.tile_ir.nodes import BlockOp, Constant, IndexValue, Operand, ScalarRead
 
 # Attributes that say which dtype or shape results; a Block operation carries the result's dtype itself.
@@ -52,9 +53,9 @@ def _number(value: object, dtype: DType) -> float | int:
 class BlockBuilder:
     """Collects the operations of one Block; ``leaf`` reads values made elsewhere, ``lane`` gives lane indexes."""
 
-    def __init__(self, names: Names, cloned: Mapping[Value, Op], leaf: Callable[[Value, Op], Operand],
+    def __init__(self, names: Names, partition: Partition, leaf: Callable[[Value, Op], Operand],
                  lane: Callable[[Op, Op], Operand]) -> None:
-        self.names, self.cloned, self.leaf, self.lane = names, cloned, leaf, lane
+        self.names, self.partition, self.leaf, self.lane = names, partition, leaf, lane
         self.ops: list[BlockOp] = []
         self.made: dict[Value, Operand] = {}
         self.same: dict[object, str] = {}
@@ -63,12 +64,12 @@ class BlockBuilder:
         """The operand that stands for a value where ``reader`` reads it; uniform ones are computed on first use."""
         if value in self.made:
             return self.made[value]
-        op = self.cloned.get(value)
-        if op is None and value.op is None and value.type.rank == 0:
+        op = self.partition.cloned.get(value)
+        if value in self.partition.numbers:
             return ScalarRead(value.name, value.type.dtype)
         if value.op is not None and value.op.opcode == "load_scalar":
             return ScalarRead(element_name(value), value.type.dtype)
-        if op is None or op.opcode in ("reshape", "permute", "view"):
+        if op is None or op.opcode in VIEWS:
             return self.leaf(value, reader)
         if op.opcode == "iota":
             return self.lane(op, reader)
@@ -85,7 +86,7 @@ class BlockBuilder:
             return operands[0]
         if op.opcode == "cast" and isinstance(operands[0], ScalarRead) and operands[0].dtype == value.type.dtype:
             return operands[0]
-        key = (op.opcode, operands, value.type.dtype, _attributes(op))
+        key = (op.opcode, operands, value.type.dtype, repr(_attributes(op)))
         if key in self.same:
             self.made[value] = self.same[key]
             return self.same[key]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Union, cast
 
 from pypto_dsl.compiler.errors import CompilerBug, error
-from pypto_dsl.compiler.graph import Builder, Graph, Op, Region, Value
+from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.passes.places import Place, compacted, view_of
@@ -24,7 +24,6 @@ Axes = tuple[int | None, ...]  # for each dimension of a value: the space's dime
 
 GENERATORS = frozenset({"constant", "extent", "iota", "full"})
 SINGLES = frozenset({"insert", "empty", "load_scalar"})
-HOST = "host"  # attribute that legalize sets on operations the host evaluates by their reference
 REDUCTIONS: dict[str, str] = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "any": "any", "all": "all"}
 VIEWS = frozenset({"reshape", "permute", "view"})
 COPIES = frozenset({"clone", "expand_clone"})
@@ -68,12 +67,13 @@ Item = Union["Group", "Single", "Nested"]
 @dataclass(eq=False)
 class Partition:
     """``items`` in execution order; ``groups`` are all of them, regions included; ``owner`` is the group of every computed value,
-    ``cloned`` what views and generators are (made where they are read)."""
+    ``cloned`` what views and generators are (made where they are read), ``numbers`` are parameters that are run-time scalars."""
 
     items: list[Item]
     groups: list[Group]
     owner: dict[Value, Group]
     cloned: dict[Value, Op]
+    numbers: frozenset[Value]
 
 
 def is_elementwise(op: Op) -> bool:
@@ -89,11 +89,12 @@ def fuse(graph: Graph) -> Partition:
 
     Casts of tensors that exist already should have one reader each (`sink`): they join their reader's group.
     """
-    fuser = _Fuser(set(graph.results()))
+    numbers = frozenset(p for p in graph.parameters if not p.type.rank and p.name not in graph.outputs)
+    fuser = _Fuser(set(graph.results()), numbers)
     items = fuser.region(graph.body)
     groups: list[Group] = []
     _number(items, groups)
-    return Partition(items, groups, fuser.owner, fuser.cloned)
+    return Partition(items, groups, fuser.owner, fuser.cloned, numbers)
 
 
 def _number(items: list[Item], groups: list[Group]) -> None:
@@ -128,8 +129,9 @@ def sink(graph: Graph) -> Graph:
 class _Fuser:
     """The walk's state."""
 
-    def __init__(self, results: set[Value]) -> None:
+    def __init__(self, results: set[Value], numbers: frozenset[Value]) -> None:
         self.results = results
+        self.numbers = numbers
         self.pending: dict[Value, Op] = {}
         self.groups: dict[int, Group] = {}
         self.others: dict[int, Single | Nested] = {}
@@ -159,12 +161,12 @@ class _Fuser:
         """Give one operation its group."""
         if op.regions:
             self._nested(op)
+        elif op.opcode in SINGLES or op.attributes.get(HOST):
+            self._single(op)
         elif op.opcode in GENERATORS or (is_elementwise(op) and not op.results[0].type.rank and all(map(self._uniform, op.operands))):
             self.cloned[op.results[0]] = op  # made where it is read
         elif op.opcode == "cast" and self._exists(op.operands[0]) and op.results[0] not in self.results:
             self.pending[op.results[0]] = op
-        elif op.opcode in SINGLES or op.attributes.get(HOST):
-            self._single(op)
         elif op.opcode in VIEWS:
             self._settle(op.operands[0])
             self._view(op)
@@ -198,7 +200,7 @@ class _Fuser:
 
     def _uniform(self, value: Value) -> bool:
         """A run-time scalar, or computed from such: rank 0 and in no group."""
-        made = value.op is None or value in self.cloned or value.op.opcode == "load_scalar"
+        made = value in self.numbers or value in self.cloned or (value.op is not None and value.op.opcode == "load_scalar")
         return value.type.rank == 0 and value not in self.owner and made
 
     def _exists(self, value: Value) -> bool:

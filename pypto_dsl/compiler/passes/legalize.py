@@ -10,11 +10,10 @@ from typing import cast
 
 from pypto_dsl.compiler.dtypes import BY_NAME, F32, SIXTEEN_BIT_FLOATS, DType
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.graph import Builder, Graph, Op, Region, TensorType, Value
+from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, TensorType, Value
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import OpDefinition, expand
-from pypto_dsl.compiler.passes.fuse import HOST
 from pypto_dsl.compiler.passes.promote import cast_to, promote_op
 from pypto_dsl.compiler.passes.rebuild import rebuild
 from pypto_dsl.compiler.passes.reductions import join_axes

@@ -159,7 +159,7 @@ class RowSchedule:
 
     def plane_block(self, phase: int, leaves: Leaves, accumulate: bool) -> list[t.Statement]:
         """The Block of a phase: values, outputs, kept values, reductions."""
-        builder = BlockBuilder(self.tiling.names, self.tiling.partition.cloned, leaves.operand, leaves.lane)
+        builder = BlockBuilder(self.tiling.names, self.tiling.partition, leaves.operand, leaves.lane)
         builder.made.update({v: t.ReadBuffer(b, "col") for v, b in self.columns.items()})
         builder.made.update({v: t.ReadBuffer(b, "full") for v, b in self.kept.items()})
         ops = [o for o in self.phases.plane if phase in self.phases.compute[o.results[0]]]
@@ -196,7 +196,7 @@ class RowSchedule:
         if not ops:
             return list(stores)
         leaves = self.column_leaves
-        builder = BlockBuilder(self.tiling.names, self.tiling.partition.cloned, lambda v, r: leaves.operand(v, r, "column"), leaves.lane)
+        builder = BlockBuilder(self.tiling.names, self.tiling.partition, lambda v, r: leaves.operand(v, r, "column"), leaves.lane)
         builder.made.update({v: t.ReadBuffer(b, "full") for v, b in self.columns.items()})
         used_later = self._column_uses(ops)
         writes = []

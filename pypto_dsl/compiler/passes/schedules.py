@@ -96,7 +96,7 @@ def elementwise(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
 
 def plane_block(tiling: Tiling, leaves: Leaves, ops: list[Op], made: dict[Value, t.Operand] | None = None) -> tuple[t.Block, list[t.Statement]]:
     """A Block over the whole tile with the stores of its outputs."""
-    builder = BlockBuilder(tiling.names, tiling.partition.cloned, leaves.operand, leaves.lane)
+    builder = BlockBuilder(tiling.names, tiling.partition, leaves.operand, leaves.lane)
     builder.made.update(made or {})
     writes: list[t.Write] = []
     stores: list[t.Statement] = []
@@ -133,7 +133,7 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
         whole = (folded.rows % rows_step).constant == 0
         rows = Axis(var(row), rows_step if whole else var(live), rows_step, as_index(1), "", ())
         leaves = Leaves(tiling, outer, rows, cols, rows.offset, cols.offset)
-        builder = BlockBuilder(tiling.names, tiling.partition.cloned, leaves.operand, leaves.lane)
+        builder = BlockBuilder(tiling.names, tiling.partition, leaves.operand, leaves.lane)
         writes: list[t.Write] = []
         stores: list[t.Statement] = []
         for op in _needed(before, reduced, tiling if storing else None):
@@ -178,7 +178,7 @@ def _row_tail(tiling: Tiling, outer: tuple[tuple[str, Index], ...], one: Axis, c
     body: list[t.Statement] = []
     stores: list[t.Statement] = [leaves.store(v, b) for v, b in targets.items() if v in tiling.outputs]
     if ops:
-        builder = BlockBuilder(tiling.names, tiling.partition.cloned, lambda v, reader: leaves.operand(v, reader, "row"), leaves.lane)
+        builder = BlockBuilder(tiling.names, tiling.partition, lambda v, reader: leaves.operand(v, reader, "row"), leaves.lane)
         builder.made.update({v: t.ReadBuffer(b, "full") for v, b in targets.items()})
         writes = []
         for op in ops:

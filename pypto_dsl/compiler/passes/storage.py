@@ -183,9 +183,7 @@ class _Assigner:
         """Places of everything the group reads, and of its values that others read and nobody placed yet are given later, on demand."""
         for op in group.ops:
             for operand in op.operands:
-                if self.partition.owner.get(operand) is not group and operand.type.rank and operand not in self.partition.cloned:
-                    self.place(operand)
-                elif operand in self.partition.cloned and self.partition.cloned[operand].opcode in VIEWS:
+                if self.partition.owner.get(operand) is not group and not self._generated(operand):
                     self.place(operand)
 
     def _single(self, op: Op) -> None:
@@ -196,10 +194,12 @@ class _Assigner:
             self._copied_view(op)
             return
         for operand in op.operands:
-            if operand.type.rank:
+            if not self._generated(operand):
                 self.place(operand)
-        for value in op.results:
-            if value.type.rank or op.opcode not in ("load_scalar",):
+            elif operand.type.rank:  # written out for this reader
+                self.storage.instead.setdefault(op, []).append(Copy(operand, self.storage.places.get(operand) or self._workspace(operand)))
+        if op.opcode != "load_scalar":
+            for value in op.results:
                 self._owned(value)
 
     def _copied_view(self, op: Op) -> None:
@@ -220,7 +220,7 @@ class _Assigner:
 
     def _generated(self, value: Value) -> bool:
         """Whether the value is made where it is read and lies nowhere."""
-        if value.type.rank == 0 and (value.op is None or value.op.opcode == "load_scalar"):
+        if value in self.partition.numbers or (value.op is not None and value.op.opcode == "load_scalar"):
             return True
         return value in self.partition.cloned and self.partition.cloned[value].opcode not in VIEWS
 
@@ -247,7 +247,7 @@ class _Assigner:
             self.storage.places[value] = window
             self.storage.writes[value] = window
         else:
-            if value.type.rank and not self._generated(value):
+            if not self._generated(value):
                 self.place(value)
             copies.append(Copy(value, window))
         self.storage.instead[op] = copies
@@ -292,11 +292,9 @@ class _Assigner:
             return
         copies: list[Copy] = []
         for k, result in enumerate(op.results):
-            if not result.type.rank:
-                continue
             roots = {self._root(r.yields[k], item) for r in op.regions}
             root = next(iter(roots)) if len(roots) == 1 else None
-            if root is not None and self._may_take(root, op, result) and self.place(root).dense:
+            if root is not None and not self._generated(root) and self._may_take(root, op, result) and self.place(root).dense:
                 self.storage.places[result] = self.place(root)
             else:
                 self._workspace(result)
@@ -317,8 +315,6 @@ class _Assigner:
         region = op.regions[0]
         copies: list[Copy] = []
         for initial, argument, result in zip(op.operands, region.arguments, op.results, strict=True):
-            if not result.type.rank:
-                continue
             place = self._kept(op, initial, result, copies)
             self.storage.places[argument] = place
         self.storage.instead[op] = copies
@@ -330,7 +326,7 @@ class _Assigner:
         """Yielded values that a group of the region computes go straight to the carried tensor when its old content is not read late."""
         for value, result in zip(region.yields, op.results, strict=True):
             group = self.partition.owner.get(value)
-            if group is None or value in self.storage.places or not result.type.rank or value.type.live != value.type.shape:
+            if group is None or value in self.storage.places or value.type.live != value.type.shape:
                 continue
             place = self.storage.places[result]
             old = self._aliases_of_tensor(place.tensor)
@@ -341,7 +337,7 @@ class _Assigner:
 
     def _close(self, op: Op, region: Region) -> None:
         """Copies that bring yielded values to the carried tensors."""
-        moves = [(v, self.storage.places[r]) for v, r in zip(region.yields, op.results, strict=True) if r.type.rank]
+        moves = [(v, self.storage.places[r]) for v, r in zip(region.yields, op.results, strict=True)]
         self.storage.closing[region] = self._exchange([Copy(v, place) for v, place in moves if self._elsewhere(v, place)])
 
     def _exchange(self, copies: list[Copy]) -> list[Copy]:

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import cast
 
 from pypto_dsl.compiler.dtypes import I64
-from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.graph import Graph, Op, Value
+from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.compiler.graph import HOST, Graph, Op, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.passes import rows, schedules, storage
 from pypto_dsl.compiler.passes.blocks import BlockBuilder, Names, element_name
-from pypto_dsl.compiler.passes.fuse import HOST, VIEWS, Group, Item, Nested, Partition
+from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition
 from pypto_dsl.compiler.passes.spaces import Folded
 from pypto_dsl.compiler.passes.storage import Storage
 from pypto_dsl.compiler.passes.tiling import Tiling, scalars_of, variables_of
@@ -32,7 +32,7 @@ class _Steps:
 
     def __init__(self, graph: Graph, partition: Partition, places: Storage, target: Target, choices: TileChoices) -> None:
         self.graph, self.partition, self.places, self.target, self.choices = graph, partition, places, target, choices
-        self.copied = 0
+        self.copied = self.read = 0
 
     def program(self) -> tuple[t.Step, ...]:
         return (*self.items(self.partition.items), *map(self.copy, self.places.copies))
@@ -45,28 +45,34 @@ class _Steps:
                 continue
             found += map(self.copy, self.places.instead.get(item.op, ()))
             if isinstance(item, Nested):
-                found.append(self.nested(item))
+                found += self.nested(item)
             elif item.op.opcode == "load_scalar":
                 found.append(self.element(item.op))
             elif item.op.opcode not in ("insert", "empty", *VIEWS):
                 found.append(self.host(item.op))
         return tuple(found)
 
-    def nested(self, item: Nested) -> t.Step:
+    def nested(self, item: Nested) -> tuple[t.Step, ...]:
         op = item.op
         bodies = [(*self.items(body), *map(self.copy, self.places.closing.get(region, ()))) for body, region in zip(item.bodies, op.regions, strict=True)]
         if op.opcode == "loop":
             start, stop, step = (as_index(cast("Index | int", op.attributes[k])) for k in ("start", "stop", "step"))
-            return t.LoopStep(str(op.attributes["index"]), start, stop, step, bodies[0], op.span)
-        builder = BlockBuilder(Names(), self.partition.cloned, self._no_leaf, self._no_leaf)
-        condition = builder.operand(op.operands[0], op)
-        return t.BranchStep(tuple(builder.ops), condition, bodies[0], bodies[1], op.span)
+            return (t.LoopStep(str(op.attributes["index"]), start, stop, step, bodies[0], op.span),)
+        reads: list[t.Step] = []
 
-    def _no_leaf(self, value: object, reader: Op) -> t.Operand:
-        if isinstance(value, Value) and value.op is not None and value.op.opcode == "load_scalar":
-            return t.ScalarRead(element_name(value), value.type.dtype)
-        raise error("PT503", "a condition that is not a run-time scalar is not lowered to compiled targets", reader.span,
-                    help="compare extents, loop indices or elements read from an integer tensor")
+        def read(value: Value, reader: Op) -> t.Operand:
+            """A number that lies in memory."""
+            self.read += 1
+            name = f"{value.name or 'number'}_read{self.read}"
+            reads.append(t.ReadElement(name, "", self.param(value), (), reader.span))
+            return t.ScalarRead(name, value.type.dtype)
+
+        builder = BlockBuilder(Names(), self.partition, read, self._no_lane)
+        condition = builder.operand(op.operands[0], op)
+        return (*reads, t.BranchStep(tuple(builder.ops), condition, bodies[0], bodies[1], op.span))
+
+    def _no_lane(self, value: object, reader: Op) -> t.Operand:
+        raise CompilerBug("tile", f"{value!r} is read as a number by `{reader.opcode}`")
 
     def param(self, value: Value, live: bool = True) -> t.Param:
         place = self.places.places[value]
@@ -81,9 +87,9 @@ class _Steps:
 
     def host(self, op: Op) -> t.Step:
         operands: list[t.Param | t.Constant | t.ScalarRead | t.IndexValue] = []
-        builder = BlockBuilder(Names(), self.partition.cloned, self._no_leaf, self._no_leaf)
+        builder = BlockBuilder(Names(), self.partition, self._no_lane, self._no_lane)
         for operand in op.operands:
-            if operand in self.places.places and (operand.type.rank or operand.op is not None):
+            if operand in self.places.places and operand not in self.partition.numbers:
                 operands.append(self.param(operand))
             else:
                 operands.append(cast(t.Constant, builder.operand(operand, op)))
@@ -101,7 +107,7 @@ class _Steps:
         group = Group(len(self.partition.groups) + self.copied, "elementwise", space, [op],
                       {result: tuple(None if e.constant == 1 else i for i, e in enumerate(space))})
         local = Storage({**self.places.places, result: copy.place}, self.places.arguments, self.places.workspaces, {result: copy.place})
-        owner = Partition([group], [group], {**self.partition.owner, result: group}, self.partition.cloned)
+        owner = Partition([group], [group], {**self.partition.owner, result: group}, self.partition.cloned, self.partition.numbers)
         return group_kernels(self.graph, group, local, owner, self.target, self.choices)
 
 

@@ -9,7 +9,7 @@ from pypto_dsl.compiler.dtypes import I32, I64
 from pypto_dsl.compiler.graph import Graph, Op, Value
 from pypto_dsl.compiler.index import Index, as_index, ceildiv, minimum, var
 from pypto_dsl.compiler.passes.blocks import Names
-from pypto_dsl.compiler.passes.fuse import GENERATORS, Axes, Group, Partition
+from pypto_dsl.compiler.passes.fuse import VIEWS, Axes, Group, Partition
 from pypto_dsl.compiler.passes.spaces import Access, Folded, fold, layout_of
 from pypto_dsl.compiler.passes.storage import Storage
 from pypto_dsl.compiler.span import Span
@@ -89,12 +89,12 @@ class Tiling:
         """Whether the value is read from a tensor of the program."""
         if self.partition.owner.get(value) is self.group:
             return False
-        if value.op is not None and value.op.opcode == "load_scalar":
+        if value in self.partition.numbers or (value.op is not None and value.op.opcode == "load_scalar"):
             return False
         made = self.partition.cloned.get(value)
-        if made is not None and (made.opcode in GENERATORS or value.type.rank == 0 and made.opcode not in ("reshape", "view")):
+        if made is not None and made.opcode not in VIEWS:
             return False
-        return value in self.storage.places and not (value.op is None and value.type.rank == 0 and value not in self.storage.places)
+        return value in self.storage.places
 
     def axes_at(self, operand: Value, reader: Op, position: int = 0) -> Axes:
         """How an operand lies in the space where ``reader`` reads it."""
