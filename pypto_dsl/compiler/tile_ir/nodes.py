@@ -110,12 +110,21 @@ class ReadBuffer:
     how: Read = "full"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Constant:
-    """A literal of a dtype; floats are exact in that dtype. bool values are 0 or 1."""
+    """A literal of a dtype; floats are exact in that dtype. bool values are 0 or 1.
+
+    Two constants are equal when their bits are: -0.0 is not 0.0, and NaN is itself.
+    """
 
     value: float | int
     dtype: DType
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and (repr(self.value), self.dtype) == (repr(other.value), other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((repr(self.value), self.dtype))
 
 
 @dataclass(frozen=True)
