@@ -12,7 +12,8 @@ from pypto_dsl.compiler.dtypes import F32, F64, DType, of_numpy
 from pypto_dsl.compiler.errors import Diagnostic, Label, error
 from pypto_dsl.compiler.graph import Graph, Symbol, TensorType, Value, walk
 from pypto_dsl.compiler.index import Index, as_index, var
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.ops.definition import building, call_of
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.arguments import TensorArgument
 from pypto_dsl.frontend.control import HOOKS
@@ -124,7 +125,8 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
     settle(graph, trace.forwards)
     notes = _lint(trace, graph, name, span) if options.lint == "on" else ()
     for note in notes:
-        warnings.warn(KernelWarning(note), stacklevel=2)
+        place = note.primary.span if note.primary is not None else span
+        warnings.warn_explicit(KernelWarning(note), None, place.file, place.line)
     return Captured(graph, form, tuple(reads_of(trace.functions.values())), tuple(trace.hints), notes)
 
 
@@ -192,11 +194,31 @@ def _lost_rebinds(trace: Trace, graph: Graph, parameters: Mapping[str, Value], h
     return None
 
 
+def _rounded_integers(graph: Graph) -> list[Diagnostic]:
+    """Operations whose promotion turns integers into a float that does not hold them all."""
+    found = []
+    for op in walk(graph.body):
+        definition = REGISTRY.get(op.opcode)
+        if definition is None or not any(o.type.dtype.is_integer and not o.type.weak for o in op.operands):
+            continue
+        if op.span is None or not any(r.type.dtype.is_float for r in op.results):
+            continue
+        for loss in definition.types(call_of(op, Graph(graph.name, options=graph.options))).typing.lossy:
+            operand = op.operands[loss.operand]
+            name = f"`{operand.name}`" if operand.name else f"operand {loss.operand + 1}"
+            becomes = f"is {loss.source} and is promoted to {loss.target}, which rounds integers beyond {loss.exact_up_to}"
+            meant = f"pypto.cast({operand.name or 'x'}, pypto.{loss.target.pypto})"
+            found.append(Diagnostic("PT209", f"{op.opcode}: {name} {becomes}", Label(op.span), severity="warning",
+                                    help=f"say that it is meant: {meant}, or use @pypto.jit(lint=\"off\")"))
+    return found
+
+
 def _lint(trace: Trace, graph: Graph, name: str, span: Span) -> tuple[Diagnostic, ...]:
     found = []
     if not graph.outputs and not graph.returns:
         found.append(Diagnostic("PT106", f"kernel `{name}` writes none of its parameters and returns nothing", Label(span),
                                 severity="warning", help="write a result with out[:] = value, or return it"))
+    found += _rounded_integers(graph)
     alive: set[Value] = set(graph.parameters) | set(graph.results())
     for op in walk(graph.body):
         alive.update(op.results)

@@ -5,8 +5,11 @@ import dataclasses
 import functools
 import pickle
 import threading
+import warnings
+from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -438,6 +441,20 @@ def test_tile_shapes_are_refused_with_their_numbers(sizes: tuple[Any, ...], code
         out[:] = x + 1
 
     assert said in refused(code, lambda: k(rand(4, 8), rand(4, 8)))
+
+
+def test_a_promotion_that_rounds_integers_is_a_warning_with_its_bound() -> None:
+    def scale(x, n):
+        return x * n
+
+    x, n = rand(4).astype(ml_dtypes.bfloat16), np.arange(4, dtype=np.int32)
+    with pytest.warns(pypto.KernelWarning, match="`n` is i32 and is promoted to bf16, which rounds integers beyond 256") as caught:
+        jit(scale)(x, n)
+    assert [Path(w.filename).name for w in caught] == ["test_language.py"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pypto.jit(scale, lint="off", target="interpreter")(x, n)
+        jit(lambda x, n: x * pypto.cast(n, pypto.DT_FP32))(x, n)
 
 
 def test_a_symbolic_tile_size_and_wrong_matrix_tiles() -> None:
