@@ -19,23 +19,27 @@ from pypto_dsl.compiler.tile_ir.nodes import (
     Accumulate,
     Block,
     BlockOp,
+    BranchStep,
     Buffer,
     Constant,
     Fill,
     Finish,
     For,
     Grid,
+    HostCall,
     If,
     IndexValue,
     Init,
     LaneIndex,
     Let,
     Load,
+    LoopStep,
     Pad,
     Param,
     PlacedStatement,
     Program,
     ReadBuffer,
+    ReadElement,
     Reduce,
     Region,
     Scalar,
@@ -303,3 +307,30 @@ def test_mistakes_have_a_code_and_a_place(old: str, new: str, code: str, line: i
     assert diagnostic.primary is not None
     assert diagnostic.primary.span.line == line
     assert "^" in diagnostic.render()
+
+
+# ---- what the host does between kernels -----------------------------------------------------------------------------------------
+
+
+def test_steps_of_the_host_are_read_back() -> None:
+    """Attributes keep their types: the whole number 4 and the Index 4, the dtype f32 and an Index variable called f32."""
+    x, y = Param("x", F32, (M, N), "in"), Param("y", F32, (M, N), "out", (ONE, M), N * 4, "work")
+    attributes = (("shape", (M, as_index(4), N * 2)), ("k", 4), ("largest", True), ("fill", -math.inf), ("dtype", F32), ("odd", var("f32")),
+                  ("minus", -var("inf")), ("mode", "CAST_RINT"), ("nothing", None), ("dims", (0, -1)), ("epsilon", 1e-5))
+    call = HostCall("sort", (x, Constant(1.5, F32), ScalarRead("alpha", F32), IndexValue(N, I32)), (y,), attributes, AT)
+    element = ReadElement("first", "n", x, (ZERO, var("i") + 1), AT)
+    condition = (BlockOp("c", "lt", (ScalarRead("first", F32), Constant(0.0, F32)), BOOL),
+                 BlockOp("d", "ne", ("c", Constant(False, BOOL)), BOOL))
+    branch = BranchStep(condition, "d", (call, (tril(), softmax())), (element,), AT)
+    loop = LoopStep("i", ZERO, M, as_index(2), (element, branch, LoopStep("j", ONE, N, ONE, ())), AT)
+    always = BranchStep((), Constant(True, BOOL), (), ())
+    program = Program("net", "llvm-cpu", (x,), EXTENTS, (), ((tril(),), call, loop, always, (softmax(),)))
+    text = print_program(program)
+    again = read_program(text)
+    assert again == program
+    assert print_program(again) == text
+
+
+def test_an_unknown_step_is_refused() -> None:
+    with pytest.raises(KernelError, match="no step `call_host`"):
+        read_program('program p target "llvm-cpu" { call_host(opcode = "sort") }')

@@ -139,12 +139,35 @@ class _Reader:
         name, target, options, *items = tree.children
         found: dict[str, list[Any]] = {"argument": [], "scalar": [], "workspace": [], "step": []}
         for item in items:
-            found[str(item.data)].append(item)
+            found[str(item.data) if str(item.data) in found else "step"].append(item)
         return self.make(
             Program, options, name=self.word(name), target=self.word(target), scalars=tuple(map(self.scalar, found["scalar"])),
             arguments=tuple(self.param(argument.children[0]) for argument in found["argument"]),
             workspaces=tuple(map(self.workspace, found["workspace"])),
-            steps=tuple(tuple(map(self.kernel, step.children)) for step in found["step"]))
+            steps=tuple(map(self.step, found["step"])))
+
+    def step(self, tree: Node) -> nodes.Step:
+        kind = str(tree.data)
+        if kind == "kernel_step":
+            return tuple(map(self.kernel, tree.children))
+        self.params, self.buffers = {}, {}
+        if kind == "loop_step":
+            name, start, stop, step, options, steps = tree.children
+            return self.make(nodes.LoopStep, options, var=str(name), start=self.index(start), stop=self.index(stop), step=self.index(step),
+                             steps=self.steps(steps))
+        if kind == "branch_step":
+            *ops, condition, options, steps, orelse = tree.children
+            return self.make(nodes.BranchStep, options, ops=tuple(map(self.read_operation, ops)), condition=self.operand(condition),
+                             steps=self.steps(steps), orelse=() if orelse is None else self.steps(orelse))
+        name, *fields, location = tree.children
+        classes: dict[str, Any] = {keyword(k): k for k in (nodes.HostCall, nodes.ReadElement)}
+        if str(name) not in classes:
+            raise self.refuse(f"there is no step `{name}`", name, f"steps of the host are {', '.join(classes)}")
+        made: nodes.Step = self.build(classes[str(name)], name, fields, {} if location is None else {"span": self.location(location)})
+        return made
+
+    def steps(self, tree: Node) -> tuple[nodes.Step, ...]:
+        return tuple(map(self.step, tree.children))
 
     def kernel(self, tree: Node) -> TileKernel:
         at = next(i for i, c in enumerate(tree.children) if isinstance(c, Tree) and c.data == "options")
@@ -344,6 +367,9 @@ class _Reader:
         name = index.name
         if name in _WORDS:
             return _WORDS[name]
+        anything = object in members or Any in members
+        if anything and name in BY_NAME:
+            return BY_NAME[name]
         if Index in members:
             return index
         if name in BY_NAME and DType in members:
@@ -353,12 +379,16 @@ class _Reader:
         if index.constant is not None:
             return index.constant
         for sign, candidate in ((1.0, index), (-1.0, -index)):
-            if candidate.name in _NUMBERS and (float in members or Any in members):
+            if candidate.name in _NUMBERS and (float in members or anything):
                 return sign * float(candidate.name)
+        if anything:  # an attribute of a host call: an Index that could be anything else is marked
+            return index
         raise self.refuse(f"`{index}` is no {described(hint)}", tree)
 
     def record(self, tree: Node, members: tuple[Any, ...]) -> Any:
         name, *fields = tree.children
+        if str(name) == "Index" and fields[0] is not None and str(fields[0].children[1].data) in EXPRESSIONS:
+            return self.index(fields[0].children[1])
         classes = {sub.__name__: sub for m in members if isinstance(m, type) and dataclasses.is_dataclass(m) for sub in (m, *_below(m))}
         kind = classes.get(str(name))
         if kind is None:

@@ -63,12 +63,43 @@ def print_program(program: Program) -> str:
     lines += [f"{_INDENT}argument {_param(p)}" for p in program.arguments]
     lines += [f"{_INDENT}{_scalar(s)}" for s in program.scalars]
     lines += [f"{_INDENT}{_workspace(w)}" for w in program.workspaces]
-    for variants in program.steps:
-        lines.append(f"{_INDENT}step {{")
-        for kernel in variants:
-            lines += [_INDENT * 2 + line for line in print_kernel(kernel).splitlines()]
-        lines.append(f"{_INDENT}}}")
+    lines += _steps(program.steps, 1)
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _steps(steps: tuple[nodes.Step, ...], depth: int) -> list[str]:
+    """The steps of a program: kernels with their variants, and what the host does between them."""
+    pad = _INDENT * depth
+    lines: list[str] = []
+    for step in steps:
+        if isinstance(step, tuple):
+            kernels = [pad + _INDENT + line for kernel in step for line in print_kernel(kernel).splitlines()]
+            lines += [f"{pad}step {{", *kernels, f"{pad}}}"]
+        elif isinstance(step, nodes.LoopStep):
+            bounds = f"{_name(step.var)} in {index_text(step.start)} to {index_text(step.stop)} step {index_text(step.step)}"
+            options = _options(step, frozenset({"var", "start", "stop", "step", "steps"}))
+            lines += [f"{pad}for {bounds}{options} {{", *_steps(step.steps, depth + 1), f"{pad}}}"]
+        elif isinstance(step, nodes.BranchStep):
+            ops = [pad + _INDENT + _block_op(o) for o in step.ops]
+            options = _options(step, frozenset({"ops", "condition", "steps", "orelse"}))
+            orelse = [f"{pad}}} else {{", *_steps(step.orelse, depth + 1)] if step.orelse else []
+            head = f"{pad}}} if {_operand(step.condition)}{options} {{"
+            lines += [f"{pad}branch {{", *ops, head, *_steps(step.steps, depth + 1), *orelse, f"{pad}}}"]
+        else:
+            fields = ", ".join(f"{name} = {_host_value(value, name == 'attributes')}" for name, value in _others(step, frozenset()))
+            lines.append(f"{pad}{keyword(type(step))}({fields}){f' {location(step.span)}' if step.span else ''}")
+    return lines
+
+
+def _host_value(value: Any, mark: bool = False) -> str:
+    """A value in a step of the host: parameters are written out; in attributes an Index that looks like a number or a word is marked."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(_host_value(v, mark) for v in value)}]"
+    if isinstance(value, Param):
+        return f"Param({', '.join(f'{name} = {_host_value(v)}' for name, v in _others(value, frozenset()))})"
+    if mark and isinstance(value, Index) and (value.constant is not None or value.name is not None or (-value).name is not None):
+        return f"Index(value = {index_text(value)})"
+    return _value(value)
 
 
 def print_kernel(kernel: TileKernel) -> str:
