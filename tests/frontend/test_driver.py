@@ -1,6 +1,7 @@
 """What a kernel object tells and writes: graphs after passes, sources per target, files, explanations, and targets that are none."""
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,22 @@ def test_an_emulated_target_runs_what_is_compiled_for_it() -> None:
     x, out = arguments()
     decay.run(x, out, 0.25, target="ascend-a2-emu")
     np.testing.assert_allclose(out, 0.25 * np.exp(-np.abs(x)), rtol=1e-5)
+
+
+def test_golden_data_is_compared_once_and_names_the_worst_element() -> None:
+    x, out = arguments()
+    golden = 0.5 * np.exp(-np.abs(x))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pypto.set_verify_golden_data(goldens=[None, golden])
+        decay(x, out)
+    golden[2, 3] = 9
+    pypto.set_verify_golden_data(goldens=[None, golden])
+    with pytest.warns(pypto.KernelWarning, match=r"`out` of decay is 0\.\d+ at \[2, 3\], and its golden data 9"):
+        decay(x, out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decay(x, out)
 
 
 def test_explanations_name_types_rules_and_specialisations() -> None:
