@@ -273,7 +273,7 @@ class _Kernel:
     def do_accumulate(self, s: t.Accumulate) -> None:
         rows, cols = self.at(s.m), self.at(s.n)
         shape = self.shape(s.target)
-        total = np.zeros((rows, cols), dtype=np.float64 if s.target.dtype.is_float else np.int64)
+        total: Array = np.zeros((rows, cols), dtype=np.float64 if s.target.dtype.is_float else np.int64)
         for k in range(0, self.at(s.k), self.at(s.step)):
             self.extents[s.var] = k
             self.body(s.loads)

@@ -133,7 +133,10 @@ def branched() -> Graph:
     def body(i: Index, o: Value) -> Values:
         condition = r.op("gt", r.op("load_scalar", n, (i,)), 2)
         row = r.op("view", x, (1, 8), (i, 0))
-        return r.branch(condition, lambda: [r.op("insert", o, r.op("exp", row), (i, 0))], lambda: [r.op("insert", o, r.op("neg", row), (i, 0))])
+        def write(name: str) -> Values:
+            return [r.op("insert", o, r.op(name, row), (i, 0))]
+
+        return r.branch(condition, lambda: write("exp"), lambda: write("neg"))
 
     return r.finish(out=r.loop([out], body, 4)[0])
 
@@ -193,7 +196,8 @@ def test_writes_into_outputs_need_no_workspace(case: str) -> None:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.sampled_from(["write", "read", "exp", "loop", "branch"]), st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)), max_size=9))
+@given(st.lists(st.tuples(st.sampled_from(["write", "read", "exp", "loop", "branch"]), st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)),
+                max_size=9))
 def test_random_writes(script: list[tuple[str, int, int, int]]) -> None:
     """Random chains of writes, reads of old and new values, loops and branches over three tensors, one of them an output."""
     r = Recorder("random", ("x", F32, (4, 8)), ("n", I32, (4,)), ("y", F32, (4, 8)), ("out", F32, (4, 8)))
@@ -207,7 +211,10 @@ def test_random_writes(script: list[tuple[str, int, int, int]]) -> None:
         elif what == "exp":
             alive.append(r.op("insert", source, r.op("view", source, (1, 8), (row, 0)), ((row + 2) % 4, 0)))
         elif what == "loop":
-            alive += r.loop([source], lambda i, a, s=second: [r.op("insert", a, r.op("mul", r.op("view", s, (1, 8), (i, 0)), 0.5), (i, 0))], 3)
+            def turn(i: Index, a: Value, s: Value = second) -> Values:
+                return [r.op("insert", a, r.op("mul", r.op("view", s, (1, 8), (i, 0)), 0.5), (i, 0))]
+
+            alive += r.loop([source], turn, 3)
         else:
             condition = r.op("gt", r.op("load_scalar", r.values["n"], (row,)), 2)
             alive += r.branch(condition, lambda a=source: [r.op("insert", a, r.op("view", a, (1, 8), (0, 0)), (1, 0))],

@@ -18,16 +18,23 @@ from pypto_dsl.compiler.tile_ir.nodes import Block, For, Store
 from pypto_dsl.runtime import tile_interpreter
 from pypto_dsl.runtime.interpreter import run
 
-PRIMITIVES = ("add sub mul div neg abs maximum minimum exp log sqrt erf tanh rint eq ne lt le gt ge bitwise_and "
-              "bitwise_left_shift sum amax amin pow").split()
+PRIMITIVES = ["add", "sub", "mul", "div", "neg", "abs", "maximum", "minimum", "exp", "log", "sqrt", "erf", "tanh", "rint", "eq", "ne", "lt", "le",
+              "gt", "ge", "bitwise_and", "bitwise_left_shift", "sum", "amax", "amin", "pow"]
+
+
+def choices(flatten: bool, flat: int, rows: int, cols: int, whole_row: int | None, column_rows: int, matmul: list[int],
+            **more: object) -> dict[str, object]:
+    """One `[tile]` table; columns are walked as wide as pieces of rows, planes cut like rows."""
+    return {"flatten": flatten, "flat": flat, "rows": rows, "cols": cols, "whole_row": whole_row, "plane": [rows, cols],
+            "column_rows": column_rows, "column_cols": cols, "matmul": matmul, **more}
+
+
 CHOICES = {
-    "small": dict(flatten=True, flat=7, rows=2, cols=3, whole_row=None, plane=[2, 3], column_rows=2, column_cols=3, matmul=[2, 3, 2]),
-    "device": dict(flatten=False, flat=8, rows=4, cols=4, whole_row=8, plane=[4, 4], column_rows=4, column_cols=4, matmul=[4, 4, 4], align=[4, 4],
-                   rematerialize=3),
-    "split": dict(flatten=True, flat=16, rows=3, cols=2, whole_row=1, plane=[3, 2], column_rows=5, column_cols=2, matmul=[3, 5, 4]),
-    "separate": dict(flatten=False, flat=8, rows=4, cols=4, whole_row=4, plane=[4, 4], column_rows=4, column_cols=4, matmul=[4, 4, 4], align=[4, 4],
-                     separate=True),
-    "large": dict(flatten=True, flat=4096, rows=64, cols=512, whole_row=4096, plane=[16, 64], column_rows=256, column_cols=512, matmul=[64, 64, 64]),
+    "small": choices(True, 7, 2, 3, None, 2, [2, 3, 2]),
+    "device": choices(False, 8, 4, 4, 8, 4, [4, 4, 4], align=[4, 4], rematerialize=3),
+    "split": choices(True, 16, 3, 2, 1, 5, [3, 5, 4]),
+    "separate": choices(False, 8, 4, 4, 4, 4, [4, 4, 4], align=[4, 4], separate=True),
+    "large": choices(True, 4096, 64, 512, 4096, 256, [64, 64, 64]),
 }
 EXTENTS = ({"M": 5, "N": 7, "K": 6, "B": 3}, {"M": 1, "N": 1, "K": 1, "B": 1}, {"M": 4, "N": 8, "K": 4, "B": 2}, {"M": 1, "N": 9, "K": 3, "B": 2},
            {"M": 9, "N": 1, "K": 5, "B": 1})

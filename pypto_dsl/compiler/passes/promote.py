@@ -10,7 +10,7 @@ import numpy as np
 
 from pypto_dsl.compiler.dtypes import BOOL, F32, DType
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.graph import Builder, Graph, Op, TensorType, Value
+from pypto_dsl.compiler.graph import Attribute, Builder, Graph, Op, TensorType, Value
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import call_of
 from pypto_dsl.compiler.passes.rebuild import rebuild
@@ -66,7 +66,7 @@ def cast_to(value: Value, dtype: DType, builder: Builder) -> Value:
         return value
     if value.op is not None and value.op.opcode == "constant":
         return landed(value.op, dtype, builder)
-    attributes = {"dtype": dtype, "mode": "CAST_NONE", "satmode": "OFF"}
+    attributes: dict[str, Attribute] = {"dtype": dtype, "mode": "CAST_NONE", "satmode": "OFF"}
     return builder.add("cast", (value,), (TensorType(dtype, value.type.shape, False, value.type.valid),), attributes).result
 
 
