@@ -14,7 +14,10 @@ from pypto_dsl.compiler.ops import REGISTRY, activations, special, trigonometric
 
 
 def value(x: Any, coefficients: Sequence[float]) -> Any:
-    return mp.polyval(list(map(mp.mpf, reversed(coefficients))), x)
+    result = mp.mpf(0)
+    for c in reversed(coefficients):
+        result = result * x + mp.mpf(c)
+    return result
 
 
 def far(order: int, coefficients: Sequence[float]) -> Callable[[Any], Any]:

@@ -82,7 +82,8 @@ ON_POSITIVE: dict[str, Callable[[Any, Any], Any]] = {
 }
 # Left out: those that differ from a formula in their special values only, or are compared elsewhere.
 ELSEWHERE = {
-    "where": "test_selection", "clip": "test_selection", "nextafter": "test_neighbours", "frexp": "test_neighbours",
+    "where": "test_selection", "clip": "test_selection", "fclip": "test_clip_bounds", "nextafter": "test_neighbours",
+    "frexp": "test_neighbours",
     "lerp": "test_three_operands", "addcmul": "test_three_operands", "mac": "test_three_operands", "addcdiv": "test_three_operands",
     "prelu": "test_selection", "tril": "test_triangles", "triu": "test_triangles", "quantize": "test_quantization.py",
     "dequantize": "test_quantization.py", "zeros_like": "test_selection", "ones_like": "test_selection", "full_like": "test_selection",
@@ -192,6 +193,8 @@ def test_clip_bounds() -> None:
     lo, hi = np.full(4, 1.0, np.float32), np.full(4, -1.0, np.float32)
     assert evaluate("clip", x, lo, hi).tolist()[:3] == [-1.0, -1.0, -1.0]
     assert np.isnan(evaluate("clip", x, lo * np.float32(np.nan), hi)).all()
+    low = np.array([np.nan, -1.0, 3.0, 1.0], np.float32)
+    assert evaluate("clip", x, low, nan="ignore").tolist() == evaluate("fclip", x, low).tolist() == [-2.0, 0.0, 3.0, 1.0]
     assert evaluate("clip", x, lo).tolist()[:3] == [1.0, 1.0, 2.0] and math.isnan(evaluate("clip", x, lo)[3])
 
 

@@ -16,7 +16,8 @@ from pypto_dsl.compiler.ops import REGISTRY
 
 SHAPES = ((5,), (3, 7), (2, 3, 5), (1, 1), (4, 1, 3), (2, 64), (3, 100))
 DIMS: tuple[Any, ...] = (None, 0, -1, (0, -1))
-REDUCTIONS = ("sum", "prod", "amax", "amin", "nanmax", "nanmin", "mean", "nanmean", "var", "std", "euclidean_norm", "logsumexp", "any",
+REDUCTIONS = ("sum", "prod", "amax", "amin", "nanmax", "nanmin", "nansum", "nanprod", "mean", "nanmean", "var", "std", "euclidean_norm",
+              "logsumexp", "any",
               "all")
 POSITIONS = ("argmax", "argmin")
 ALONG = ("softmax", "log_softmax")
@@ -52,7 +53,8 @@ def within(name: str, got: np.ndarray, want: np.ndarray, arrays: list[np.ndarray
 
 
 PYTHON: dict[str, Callable[[list[float]], float]] = {
-    "sum": math.fsum, "prod": math.prod, "amax": max, "amin": min, "nanmax": max, "nanmin": min, "mean": lambda v: math.fsum(v) / len(v),
+    "sum": math.fsum, "prod": math.prod, "amax": max, "amin": min, "nanmax": max, "nanmin": min, "nansum": math.fsum,
+    "nanprod": math.prod, "mean": lambda v: math.fsum(v) / len(v),
     "nanmean": lambda v: math.fsum(v) / len(v), "var": lambda v: math.fsum((x - math.fsum(v) / len(v)) ** 2 for x in v) / (len(v) - 1),
     "std": lambda v: math.sqrt(math.fsum((x - math.fsum(v) / len(v)) ** 2 for x in v) / (len(v) - 1)),
     "euclidean_norm": lambda v: math.sqrt(math.fsum(x * x for x in v)), "logsumexp": lambda v: math.log(math.fsum(map(math.exp, v))),
@@ -143,6 +145,8 @@ def test_nan_and_infinities(name: str, dim: Any) -> None:
     flat = np.atleast_1d(want)
     if name in ("nanmax", "nanmin"):
         assert not np.isnan(flat).any()
+    elif name in ("nanprod", "nansum"):
+        assert not np.isnan(evaluate(name, x[[0, 2]], dim=dim)).any()
     elif name not in ("any", "all", "nanmean"):
         assert np.isnan(flat[0 if dim != 0 else 1])
 
@@ -168,6 +172,10 @@ def test_nan_ignore_records_another_operation() -> None:
     assert evaluate("maximum", x[:2], x[2:4], nan="ignore").tolist() == [0.0, np.inf]
     assert evaluate("minimum", x[:2], x[2:4], nan="ignore").tolist() == [0.0, 1.0]
     assert evaluate("relu", x[:3], nan="ignore").tolist() == [0.0, np.inf, 0.0]
+    y = np.array([[1.0, np.nan, 2.0], [np.nan, np.nan, np.nan]], np.float32)
+    assert evaluate("sum", y, dim=1, nan="ignore").tolist() == [3.0, 0.0] and evaluate("prod", y, dim=1, nan="ignore").tolist() == [2.0,
+        1.0]
+    assert evaluate("mean", y[:1], nan="ignore") == 1.5 and np.isnan(evaluate("mean", y[1:], nan="ignore"))
     g = graph_of(lambda p: REGISTRY["amax"](p, nan="ignore"), x)
     assert [op.opcode for op in g.body.ops] == ["nanmax"]
 
@@ -176,7 +184,7 @@ def test_nan_ignore_records_another_operation() -> None:
 def test_reductions_of_nothing(name: str) -> None:
     """Report B69: identities where there is one, NaN for means, a coded error for extremes."""
     x = np.zeros((5, 0), np.float32)
-    identity = {"sum": 0.0, "prod": 1.0, "any": False, "all": True}
+    identity = {"sum": 0.0, "prod": 1.0, "nansum": 0.0, "nanprod": 1.0, "any": False, "all": True}
     if name in identity:
         assert evaluate(name, x, dim=1).tolist() == [identity[name]] * 5
     elif name in ("mean", "nanmean", "var", "std"):

@@ -246,9 +246,10 @@ def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tenso
 
 @op(types=typing.accumulate, shape=shapes.reduce, reference=reference.sum, family="reduce", bound={"f32": 4},
     derivation="blocked pairwise sums: log2(n) / 2 roundings of partial sums; counted in ulp of the sum of magnitudes",
-    scale=lambda x, dim=None, keepdim=False, **_: reference.sum(np.abs(x), dim, keepdim), dtypes=typing.NUMBERS)
-def sum(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
-    """The sum along ``dim`` (an axis, several, or None for all); of nothing 0.
+    scale=lambda x, dim=None, keepdim=False, **_: reference.sum(np.abs(x), dim, keepdim), dtypes=typing.NUMBERS,
+    variants={("nan", "ignore"): "nansum"})
+def sum(input: Tensor, dim: Attribute = None, keepdim: bool = False, nan: str = "propagate") -> Tensor:
+    """The sum along ``dim`` (an axis, several, or None for all); of nothing 0. NaN propagates (``nan="ignore"``: it counts as 0).
 
     f16 and bf16 accumulate in f32 and round once. f32 sums are blocked: the error grows with log(n). BOOL, INT8 and UINT8
     give INT32 (UINT8: UINT32), and integers wrap.
@@ -273,9 +274,13 @@ def amin(input: Tensor, dim: Attribute = None, keepdim: bool = False, nan: str =
 
 
 @op(types=typing.product, shape=shapes.reduce, reference=reductions.prod, family="reduce", bound={"f32": 64},
-    derivation="one rounding per factor: n / 2 ulp; the tests take up to 128 factors", dtypes=typing.NUMBERS)
-def prod(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
-    """The product along ``dim`` (an axis, several, or None for all); of nothing 1. Dtypes as those of `sum`; integers wrap."""
+    derivation="one rounding per factor: n / 2 ulp; the tests take up to 128 factors", dtypes=typing.NUMBERS,
+    variants={("nan", "ignore"): "nanprod"})
+def prod(input: Tensor, dim: Attribute = None, keepdim: bool = False, nan: str = "propagate") -> Tensor:
+    """The product along ``dim`` (an axis, several, or None for all); of nothing 1. Dtypes as those of `sum`; integers wrap.
+
+    NaN propagates (``nan="ignore"``: it counts as 1).
+    """
     ...
 
 

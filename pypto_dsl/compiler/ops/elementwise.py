@@ -233,9 +233,12 @@ def cbrt(input: Tensor) -> Tensor:
 
 
 @op(types=typing.arithmetic, shape=shapes.broadcast, reference=functions.clip, family="elementwise", bound={"f32": 0},
-    derivation="selects", dtypes=typing.NUMBERS)
-def clip(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
-    """``minimum(maximum(input, min), max)``: ``min > max`` gives ``max``, a NaN anywhere gives NaN; a bound may be missing."""
+    derivation="selects", dtypes=typing.NUMBERS, variants={("nan", "ignore"): "fclip"})
+def clip(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None, nan: str = "propagate") -> Tensor:
+    """``minimum(maximum(input, min), max)``: ``min > max`` gives ``max``, a NaN anywhere gives NaN; a bound may be missing.
+
+    With ``nan="ignore"`` a NaN loses to a number, as in `fmax` and `fmin`.
+    """
     low = input if min is None else maximum(input, min)
     return low if max is None else minimum(low, max)
 
@@ -256,3 +259,11 @@ def fmin(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     if input.type.dtype.is_integer:
         return minimum(input, other)
     return where(ne(input, input), other, where(ne(other, other), input, minimum(input, other)))
+
+
+@op(types=typing.arithmetic, shape=shapes.broadcast, reference=functions.fclip, family="elementwise", bound={"f32": 0},
+    derivation="selects", dtypes=typing.NUMBERS)
+def fclip(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
+    """``fmin(fmax(input, min), max)``: `clip` with nan="ignore"."""
+    low = input if min is None else fmax(input, min)
+    return low if max is None else fmin(low, max)

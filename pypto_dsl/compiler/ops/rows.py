@@ -22,9 +22,9 @@ def count(x: Tensor, dim: Attribute) -> Tensor:
 
 @op(types=typing.mean, shape=shapes.reduce, reference=reference.mean, family="reduce", bound={"f32": 5},
     derivation="the sum's 4 and a quotient; counted in ulp of the mean of magnitudes", dtypes=typing.FLOATS,
-    scale=lambda x, dim=None, keepdim=False, **_: reference.mean(np.abs(x), dim, keepdim))
-def mean(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
-    """The mean along ``dim``: the sum, divided once. Integers give f32; of nothing NaN."""
+    scale=lambda x, dim=None, keepdim=False, **_: reference.mean(np.abs(x), dim, keepdim), variants={("nan", "ignore"): "nanmean"})
+def mean(input: Tensor, dim: Attribute = None, keepdim: bool = False, nan: str = "propagate") -> Tensor:
+    """The mean along ``dim``: the sum, divided once. Integers give f32; of nothing NaN. ``nan="ignore"`` passes over NaN."""
     return div(sum_(input, dim, keepdim), count(input, dim))
 
 

@@ -8,7 +8,27 @@ import numpy as np
 from pypto_dsl.compiler.dtypes import F32, I32
 from pypto_dsl.compiler.graph import Attribute
 from pypto_dsl.compiler.ops import index_rules, shapes, typing
-from pypto_dsl.compiler.ops.core import abs, add, amax, amin, cast, div, eq, exp, iota, log, lt, maximum, mul, ne, reshape, sqrt, sub, where
+from pypto_dsl.compiler.ops.core import (
+    abs,
+    add,
+    amax,
+    amin,
+    cast,
+    div,
+    eq,
+    exp,
+    iota,
+    log,
+    lt,
+    maximum,
+    mul,
+    ne,
+    prod,
+    reshape,
+    sqrt,
+    sub,
+    where,
+)
 from pypto_dsl.compiler.ops.core import sum as sum_
 from pypto_dsl.compiler.ops.definition import Tensor, op
 from pypto_dsl.compiler.ops.logical import logical_not
@@ -49,6 +69,20 @@ def nanmin(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tenso
         return amin(input, dim, keepdim)
     best = amin(where(ne(input, input), math.inf, input), dim, keepdim)
     return where(any(eq(input, input), dim, keepdim), best, math.nan)
+
+
+@op(types=typing.accumulate, shape=shapes.reduce, reference=reductions.nansum, family="reduce", bound={"f32": 4}, derivation=SUMS,
+    dtypes=typing.NUMBERS, scale=lambda x, dim=None, keepdim=False, **_: reductions.nansum(np.abs(x), dim, keepdim))
+def nansum(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
+    """The sum of the elements that are no NaN: `sum` with nan="ignore"."""
+    return sum_(where(ne(input, input), 0, input) if input.type.dtype.is_float else input, dim, keepdim)
+
+
+@op(types=typing.product, shape=shapes.reduce, reference=reductions.nanprod, family="reduce", bound={"f32": 64},
+    derivation="as prod", dtypes=typing.NUMBERS)
+def nanprod(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
+    """The product of the elements that are no NaN: `prod` with nan="ignore"."""
+    return prod(where(ne(input, input), 1, input) if input.type.dtype.is_float else input, dim, keepdim)
 
 
 @op(types=typing.mean, shape=shapes.reduce, reference=reductions.nanmean, family="reduce", bound={"f32": 5},

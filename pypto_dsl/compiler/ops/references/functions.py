@@ -282,3 +282,9 @@ def ignoring(extreme: Callable[..., Array]) -> Callable[..., Array]:
         return np.where(np.isnan(a), b, np.where(np.isnan(b), a, extreme(a, b)))
 
     return called
+
+
+def fclip(x: Array, min: Array | None = None, max: Array | None = None, **_: Any) -> Array:
+    """clip in which a NaN loses to a number."""
+    low = x if min is None else ignoring(reference.maximum)(x, min)
+    return low if max is None else ignoring(reference.minimum)(low, max)

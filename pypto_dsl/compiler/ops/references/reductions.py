@@ -51,6 +51,19 @@ def nan_extreme(largest: bool) -> Any:
     return called
 
 
+def replacing_nan(x: Array, value: float) -> Array:
+    """``x`` with ``value`` in place of NaN; integers as they are."""
+    return np.where(np.isnan(x), value, x) if np.issubdtype(x.dtype, np.floating) else x
+
+
+def nansum(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    return reference.sum(replacing_nan(x, 0.0), dim, keepdim)
+
+
+def nanprod(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    return prod(replacing_nan(x, 1.0), dim, keepdim)
+
+
 def nanmean(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
     present = ~np.isnan(x)
     with np.errstate(all="ignore"):
