@@ -147,7 +147,9 @@ def arguments(source: Source, shapes: tuple[Shape, ...], seed: int) -> dict[str,
     own = source.member("inputs")
     if own is not None and not shapes:
         made = own(generator)
-        return dict(made) if isinstance(made, Mapping) else dict(zip(source.kernel.signature.parameters, made, strict=False))
+        parameters = source.kernel.signature.parameters
+        defaults = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
+        return defaults | dict(made if isinstance(made, Mapping) else zip(parameters, made, strict=False))
     found: dict[str, Any] = {}
     for name, parameter in source.kernel.signature.parameters.items():
         annotation = source.kernel.annotations.get(name)
