@@ -22,15 +22,17 @@ class Names:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
+        self.last: dict[str, int] = {}
 
     def fresh(self, wish: str) -> str:
         """``wish`` or ``wish_1``, ..., never given before."""
         base = re.sub(r"\W", "_", wish) or "value"
         base = f"v{base}" if base[0].isdigit() else base
-        candidate, n = base, 0
+        candidate, n = base, self.last.get(base, 0)
         while candidate in self.taken:
             n += 1
             candidate = f"{base}_{n}"
+        self.last[base] = n
         self.taken.add(candidate)
         return candidate
 

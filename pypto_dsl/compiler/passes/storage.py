@@ -12,6 +12,7 @@ from typing import cast
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.graph import Graph, Op, Region, Value
 from pypto_dsl.compiler.index import Index
+from pypto_dsl.compiler.passes.blocks import Names
 from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition, Single
 from pypto_dsl.compiler.passes.liveness import Liveness, disjoint
 from pypto_dsl.compiler.passes.places import Place, compacted, place_at, view_of
@@ -54,7 +55,7 @@ class _Assigner:
         self.graph, self.partition = graph, partition
         self.storage = Storage()
         self.liveness = Liveness(graph)
-        self.taken = {p.name for p in graph.parameters} | set(graph.symbols)
+        self.names = Names({p.name for p in graph.parameters} | set(graph.symbols))
         self.final: dict[Value, str] = {}  # values that end in an output parameter, by every name on their way
 
     def run(self) -> Storage:
@@ -67,7 +68,7 @@ class _Assigner:
             self._chain(name, value)
             self._direct(name, value)
         for i, value in enumerate(graph.returns):
-            name = self._fresh(f"result{i}" if len(graph.returns) > 1 else "result")
+            name = self.names.fresh(f"result{i}" if len(graph.returns) > 1 else "result")
             storage.arguments.append(Param(name, value.type.dtype, value.type.shape, "out"))
             self._direct(name, value)
         self._items(self.partition.items)
@@ -96,19 +97,11 @@ class _Assigner:
         return found
 
     def _workspace(self, value: Value, name: str = "") -> Place:
-        name = self._fresh(name or value.name or "work")
+        name = self.names.fresh(name or value.name or "work")
         self.storage.workspaces.append(Workspace(name, value.type.dtype, value.type.shape))
         place = Place(name, value.type.shape)
         self.storage.places[value] = place
         return place
-
-    def _fresh(self, wish: str) -> str:
-        candidate, n = wish, 0
-        while candidate in self.taken:
-            n += 1
-            candidate = f"{wish}_{n}"
-        self.taken.add(candidate)
-        return candidate
 
     def _argument(self, p: Value) -> Param:
         role: Role = "in"
@@ -290,6 +283,7 @@ class _Assigner:
         if op.opcode == "loop":
             self._loop(item)
             return
+        self._number(op.operands[0])
         copies: list[Copy] = []
         for k, result in enumerate(op.results):
             roots = {self._root(r.yields[k], item) for r in op.regions}
@@ -303,6 +297,17 @@ class _Assigner:
             self._prefer(op, region)
             self._items(body)
             self._close(op, region)
+
+    def _number(self, value: Value) -> None:
+        """Places of the values in memory that a host scalar is computed from."""
+        work = [value]
+        while work:
+            v = work.pop()
+            made = self.partition.cloned.get(v)
+            if made is not None and made.opcode not in VIEWS:
+                work += made.operands
+            elif v in self.partition.owner or made is not None:
+                self.place(v)
 
     def _root(self, value: Value, item: Nested) -> Value:
         """Where a chain of writes inside a branch begins."""
@@ -356,7 +361,7 @@ class _Assigner:
         return [*staged, *final]
 
     def _scratch(self, value: Value) -> Place:
-        name = self._fresh(f"{value.name or 'carried'}_next")
+        name = self.names.fresh(f"{value.name or 'carried'}_next")
         self.storage.workspaces.append(Workspace(name, value.type.dtype, value.type.shape))
         return Place(name, value.type.shape)
 

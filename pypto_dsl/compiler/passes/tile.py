@@ -13,7 +13,7 @@ from pypto_dsl.compiler.passes.blocks import BlockBuilder, Names, element_name
 from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition
 from pypto_dsl.compiler.passes.spaces import Folded
 from pypto_dsl.compiler.passes.storage import Storage
-from pypto_dsl.compiler.passes.tiling import Tiling, scalars_of, variables_of
+from pypto_dsl.compiler.passes.tiling import Tiling, Uses
 from pypto_dsl.compiler.targets import Target, TileChoices
 from pypto_dsl.compiler.tile_ir import nodes as t
 
@@ -159,7 +159,35 @@ def obeying(choices: TileChoices, folded: Folded, wish: tuple[int, ...]) -> Tile
 
 def _scalars(graph: Graph, steps: tuple[t.Step, ...], checks: object) -> tuple[t.Scalar, ...]:
     """What the caller must give: extents and the user's numbers. Loop indices and elements are made on the way."""
-    used = variables_of((steps, checks)) | variables_of(tuple(p.type.shape for p in graph.parameters))
-    numbers = {s.name for s in scalars_of(steps)}
-    extents = [t.Scalar(n, I64) for n, s in graph.symbols.items() if n in used and s.kind in ("dim", "scalar")]
-    return (*extents, *(t.Scalar(p.name, p.type.dtype) for p in graph.parameters if p.name in numbers))
+    shapes = tuple(p.type.shape for p in graph.parameters)
+    given = Uses.below((_control(steps), checks, shapes))
+    kernels = {s.name for step in _kernels(steps) for s in step.scalars}
+    wanted = given.variables | given.numbers.keys() | kernels
+    extents = [t.Scalar(n, I64) for n, s in graph.symbols.items() if n in wanted and s.kind in ("dim", "scalar")]
+    return (*extents, *(t.Scalar(p.name, p.type.dtype) for p in graph.parameters if p.name in wanted))
+
+
+def _kernels(steps: tuple[t.Step, ...]) -> list[t.TileKernel]:
+    """Every kernel of the steps, those inside loops and branches included."""
+    found: list[t.TileKernel] = []
+    for step in steps:
+        if isinstance(step, tuple):
+            found += step
+        elif isinstance(step, t.LoopStep):
+            found += _kernels(step.steps)
+        elif isinstance(step, t.BranchStep):
+            found += _kernels((*step.steps, *step.orelse))
+    return found
+
+
+def _control(steps: tuple[t.Step, ...]) -> list[object]:
+    """What the host itself evaluates: bounds, conditions, elements, operands of host calls."""
+    found: list[object] = []
+    for step in steps:
+        if isinstance(step, t.LoopStep):
+            found += [step.start, step.stop, step.step, *_control(step.steps)]
+        elif isinstance(step, t.BranchStep):
+            found += [step.ops, step.condition, *_control((*step.steps, *step.orelse))]
+        elif not isinstance(step, tuple):
+            found.append(step)
+    return found

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from pypto_dsl.compiler.dtypes import I32, I64
+from pypto_dsl.compiler.dtypes import I32, I64, DType
 from pypto_dsl.compiler.graph import Graph, Op, Value
 from pypto_dsl.compiler.index import Index, as_index, ceildiv, minimum, var
 from pypto_dsl.compiler.passes.blocks import Names
@@ -212,57 +212,49 @@ class Tiling:
     def kernel(self, suffix: str, grid: t.Grid, lets: tuple[t.Statement, ...], body: list[t.Statement], once: list[t.Statement],
                requires: tuple[Index, ...] = (), unit: t.Unit = "vector", **properties: str | int | bool) -> t.TileKernel:
         """Assemble the TileKernel with its parameters and scalars in order."""
-        statements = [*once, *lets, *body]
-        params: dict[str, t.Param] = {}
-        for access in [*self.inputs.values(), *self.outputs.values()]:
-            params.setdefault(access.name, t.Param(access.name, access.dtype, (), access.role))
-        used = _params_used(statements)
-        ordered = tuple(p for name in params for p in used.get(name, ()))
+        uses = Uses.below((grid, requires, once, lets, body))
+        names = dict.fromkeys(access.name for access in [*self.inputs.values(), *self.outputs.values()])
+        ordered = tuple(p for name in names for p in uses.params.get(name, ()))
         name = f"{self.graph.name}_{self.group.number}{suffix}"
         span = next((o.span for o in self.group.ops if o.span), self.graph.span)
-        return t.TileKernel(name, self.graph.name, ordered, self._scalars(ordered, grid, statements, requires), grid, (*lets, *body),
+        return t.TileKernel(name, self.graph.name, ordered, uses.scalars(self.graph), grid, (*lets, *body),
                             tuple(once), requires, unit, span, tuple(sorted(properties.items())))
 
-    def _scalars(self, params: tuple[t.Param, ...], grid: t.Grid, statements: list[t.Statement], requires: tuple[Index, ...]) -> tuple[t.Scalar, ...]:
-        symbols = [n for n in self.graph.symbols if n in variables_of((params, grid, statements, requires))]
-        numbers = {s.name: s for s in scalars_of(statements)}
-        users = [t.Scalar(p.name, p.type.dtype) for p in self.graph.parameters if p.name in numbers]
-        return (*(t.Scalar(n, I64) for n in symbols), *users)
 
+@dataclass
+class Uses:
+    """What statements refer to: views of tensors by name, Index variables, and run-time scalars, each once and in order."""
 
-def _params_used(statements: list[t.Statement]) -> dict[str, list[t.Param]]:
-    """Parameters that regions name, by tensor, each distinct view once."""
-    found: dict[str, list[t.Param]] = {}
-    for node in walk(statements):
-        if isinstance(node, t.Region) and node.param not in found.setdefault(node.param.name, []):
-            found[node.param.name].append(node.param)
-    return found
+    params: dict[str, list[t.Param]] = field(default_factory=dict)
+    variables: set[str] = field(default_factory=set)
+    numbers: dict[str, DType] = field(default_factory=dict)
 
-
-def walk(root: object) -> list[object]:
-    """Every dataclass node below, tuples and lists included."""
-    found: list[object] = []
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (tuple, list)):
-            stack.extend(reversed(node))
-        elif hasattr(node, "__dataclass_fields__"):
-            found.append(node)
-            if not isinstance(node, Index):
+    @staticmethod
+    def below(root: object) -> Uses:
+        """Everything used below a node, tuples and lists included. One walk, without recursion."""
+        uses = Uses()
+        stack = [root]
+        seen: set[int] = set()
+        while stack:
+            node = stack.pop()
+            if isinstance(node, (tuple, list)):
+                stack.extend(reversed(node))
+            elif isinstance(node, Index):
+                uses.variables |= node.variables()
+            elif isinstance(node, t.ScalarRead):
+                uses.numbers.setdefault(node.name, node.dtype)
+            elif not hasattr(node, "__dataclass_fields__") or isinstance(node, (DType, Span)):
+                continue
+            elif not (isinstance(node, (t.Param, t.Buffer)) and id(node) in seen):
+                seen.add(id(node))
+                if isinstance(node, t.Region) and node.param not in uses.params.setdefault(node.param.name, []):
+                    uses.params[node.param.name].append(node.param)
                 stack.extend(reversed([getattr(node, f) for f in node.__dataclass_fields__]))
-    return found
+        return uses
 
-
-def variables_of(root: object) -> frozenset[str]:
-    """Names of the Index variables below."""
-    found: set[str] = set()
-    for node in walk(root):
-        if isinstance(node, Index):
-            found |= node.variables()
-    return frozenset(found)
-
-
-def scalars_of(root: object) -> list[t.ScalarRead]:
-    """Run-time scalars read below."""
-    return [n for n in walk(root) if isinstance(n, t.ScalarRead)]
+    def scalars(self, graph: Graph) -> tuple[t.Scalar, ...]:
+        """Extents, loop indices and elements in the graph's order, then the numbers read: parameters first."""
+        parameters = [p.name for p in graph.parameters if p.name in self.numbers]
+        others = [n for n in self.numbers if n not in parameters and n not in graph.symbols]
+        return (*(t.Scalar(n, I64) for n in graph.symbols if n in self.variables or n in self.numbers),
+                *(t.Scalar(n, self.numbers[n]) for n in [*parameters, *others]))
