@@ -178,7 +178,15 @@ def nested() -> Graph:
     return r.finish(out=r.loop([out], outer, 3)[0])
 
 
-CASES = {f.__name__: f for f in (tiles, accumulated, exchanged, overlapping, joined, branched, kept, flash, nested)}
+def computed_condition() -> Graph:
+    r = Recorder("computed_condition", ("x", F32, (4, 8)), ("out", F32, (4, 8)))
+    x = r.values["x"]
+    condition = r.op("gt", r.op("sum", x), 0.0)
+    return r.finish(out=r.branch(condition, lambda: [r.op("neg", x)], lambda: [r.op("exp", x)])[0])
+
+
+CASES = {f.__name__: f for f in (tiles, accumulated, exchanged, overlapping, joined, branched, kept, flash, nested,
+                                computed_condition)}
 IN_PLACE = {"tiles": 0, "joined": 1, "branched": 0, "nested": 0}
 
 
@@ -195,9 +203,11 @@ def test_writes_into_outputs_need_no_workspace(case: str) -> None:
     assert len(check(CASES[case](), {"M": 5}).workspaces) <= IN_PLACE[case]
 
 
+ACTIONS = st.sampled_from(["write", "read", "exp", "loop", "branch"])
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.sampled_from(["write", "read", "exp", "loop", "branch"]), st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)),
-                max_size=9))
+@given(st.lists(st.tuples(ACTIONS, st.integers(0, 5), st.integers(0, 3), st.integers(0, 2)), max_size=9))
 def test_random_writes(script: list[tuple[str, int, int, int]]) -> None:
     """Random chains of writes, reads of old and new values, loops and branches over three tensors, one of them an output."""
     r = Recorder("random", ("x", F32, (4, 8)), ("n", I32, (4,)), ("y", F32, (4, 8)), ("out", F32, (4, 8)))

@@ -18,8 +18,8 @@ from pypto_dsl.compiler.tile_ir.nodes import Block, For, Store
 from pypto_dsl.runtime import tile_interpreter
 from pypto_dsl.runtime.interpreter import run
 
-PRIMITIVES = ["add", "sub", "mul", "div", "neg", "abs", "maximum", "minimum", "exp", "log", "sqrt", "erf", "tanh", "rint", "eq", "ne", "lt", "le",
-              "gt", "ge", "bitwise_and", "bitwise_left_shift", "sum", "amax", "amin", "pow"]
+PRIMITIVES = ["add", "sub", "mul", "div", "neg", "abs", "maximum", "minimum", "exp", "log", "sqrt", "erf", "tanh", "rint", "eq", "ne", "lt",
+              "le", "gt", "ge", "bitwise_and", "bitwise_left_shift", "sum", "amax", "amin", "pow"]
 
 
 def choices(flatten: bool, flat: int, rows: int, cols: int, whole_row: int | None, column_rows: int, matmul: list[int],
@@ -36,7 +36,8 @@ CHOICES = {
     "separate": choices(False, 8, 4, 4, 4, 4, [4, 4, 4], align=[4, 4], separate=True),
     "large": choices(True, 4096, 64, 512, 4096, 256, [64, 64, 64]),
 }
-EXTENTS = ({"M": 5, "N": 7, "K": 6, "B": 3}, {"M": 1, "N": 1, "K": 1, "B": 1}, {"M": 4, "N": 8, "K": 4, "B": 2}, {"M": 1, "N": 9, "K": 3, "B": 2},
+EXTENTS = ({"M": 5, "N": 7, "K": 6, "B": 3}, {"M": 1, "N": 1, "K": 1, "B": 1}, {"M": 4, "N": 8, "K": 4, "B": 2},
+           {"M": 1, "N": 9, "K": 3, "B": 2},
            {"M": 9, "N": 1, "K": 5, "B": 1})
 
 

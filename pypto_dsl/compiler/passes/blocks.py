@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container
 from typing import cast
 
 from pypto_dsl.compiler.dtypes import DType
@@ -18,10 +18,11 @@ PASSED_THROUGH = frozenset({"clone", "expand_clone", "reshape"})
 
 
 class Names:
-    """Unique identifiers that are also legal in C and LLVM text."""
+    """Unique identifiers that are also legal in C and LLVM text. ``reserved`` is shared, not copied."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = set(taken)
+    def __init__(self, reserved: Container[str] = ()) -> None:
+        self.reserved = reserved
+        self.taken: set[str] = set()
         self.last: dict[str, int] = {}
 
     def fresh(self, wish: str) -> str:
@@ -29,7 +30,7 @@ class Names:
         base = re.sub(r"\W", "_", wish) or "value"
         base = f"v{base}" if base[0].isdigit() else base
         candidate, n = base, self.last.get(base, 0)
-        while candidate in self.taken:
+        while candidate in self.taken or candidate in self.reserved:
             n += 1
             candidate = f"{base}_{n}"
         self.last[base] = n

@@ -31,7 +31,8 @@ class Copy:
 class Storage:
     """Places of values, the program's tensors, which values groups write where, and the copies behind or inside items.
 
-    ``before[item]`` are copies made before an item, ``closing[id(region)]`` at the end of a region, ``copies`` at the very end.
+    ``instead[op]`` are copies that stand for a write or go before a loop or branch, ``closing[region]`` those at the end of a region,
+    ``copies`` those at the very end. ``reserved`` are names that a kernel must not use for anything else.
     """
 
     places: dict[Value, Place] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class Storage:
     instead: dict[Op, list[Copy]] = field(default_factory=dict)
     closing: dict[Region, list[Copy]] = field(default_factory=dict)
     copies: list[Copy] = field(default_factory=list)
+    reserved: frozenset[str] = frozenset()
 
 
 def assign(graph: Graph, partition: Partition) -> Storage:
@@ -75,6 +77,8 @@ class _Assigner:
         returned = [a.name for a in storage.arguments[len(storage.arguments) - len(graph.returns):]]
         final = [*graph.outputs.items(), *zip(returned, graph.returns, strict=True)]
         storage.copies = self._exchange([Copy(v, Place(n, v.type.shape)) for n, v in final if self._elsewhere(v, Place(n, v.type.shape))])
+        storage.reserved = frozenset({*(a.name for a in storage.arguments), *(w.name for w in storage.workspaces),
+                                      *(p.name for p in graph.parameters), *graph.symbols})
         return storage
 
     # ---- places

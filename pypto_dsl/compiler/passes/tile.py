@@ -106,7 +106,8 @@ class _Steps:
         space = value.type.live
         group = Group(len(self.partition.groups) + self.copied, "elementwise", space, [op],
                       {result: tuple(None if e.constant == 1 else i for i, e in enumerate(space))})
-        local = Storage({**self.places.places, result: copy.place}, self.places.arguments, self.places.workspaces, {result: copy.place})
+        local = Storage({**self.places.places, result: copy.place}, self.places.arguments, self.places.workspaces, {result: copy.place},
+                        reserved=self.places.reserved)
         owner = Partition([group], [group], {**self.partition.owner, result: group}, self.partition.cloned, self.partition.numbers)
         return group_kernels(self.graph, group, local, owner, self.target, self.choices)
 

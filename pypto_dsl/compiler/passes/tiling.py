@@ -46,11 +46,12 @@ class Tiling:
     folded: Folded = field(init=False)
     views: list[Access] = field(default_factory=list)
     read_tensors: frozenset[str] = field(init=False)
+    written_tensors: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        reserved = {p.name for p in self.storage.arguments} | {w.name for w in self.storage.workspaces} | set(self.graph.symbols)
-        self.names = Names(reserved | {p.name for p in self.graph.parameters})
+        self.names = Names(self.storage.reserved)
         self.read_tensors = frozenset(self.storage.places[o].tensor for op in self.group.ops for o in op.operands if self.is_leaf(o))
+        self.written_tensors = frozenset(self.storage.places[v].tensor for v in self.group.axes if v in self.storage.writes)
         self.inputs = self._inputs()
         self.outputs = {v: self._access(v, axes) for v, axes in self.group.axes.items() if v in self.storage.writes}
         lanes = self._lanes() | self._matmul_lanes()
@@ -69,7 +70,7 @@ class Tiling:
                 return known
         first = all(known.place.tensor != place.tensor for known in self.views)
         name = place.tensor if first else self.names.fresh(place.tensor)
-        written = place.tensor in {self.storage.places[v].tensor for v in self.group.axes if v in self.storage.writes}
+        written = place.tensor in self.written_tensors
         read = place.tensor in self.read_tensors
         role: t.Role = "inout" if written and read else "out" if written else "in"
         access = Access(name, value.type.dtype, place, axes, role)
