@@ -65,7 +65,7 @@ FITS: dict[str, tuple[Function, float, float, int, Function]] = {
     "COSINE": (_near_zero(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 1e-8, 1 / 24), 0.0, (math.pi / 4) ** 2, 2, lambda z: z * z),
     "ARC_TANGENT": (_near_zero(lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 1e-12, -1 / 3), 0.0,
                     1.001 * math.tan(math.pi / 8) ** 2, 4, lambda z: z),
-    "TAIL": (_tail, (0.4 - 2) / 2.4, 8.2 / 12.2, 10, lambda t: 1 / _tail(t)),
+    "TAIL": (_tail, (0.4 - 2) / 2.4, 8.2 / 12.2, 8, lambda t: 1 / _tail(t)),
     "INVERSE_NEAR": (lambda s: _inverse(s + 2.5), -2.5, 2.5, 9, lambda s: 1 / _inverse(s + 2.5)),
     "INVERSE_FAR": (lambda s: _inverse((s + 3) ** 2), math.sqrt(5) - 3, math.sqrt(17) - 3, 9, lambda s: 1 / _inverse((s + 3) ** 2)),
     "I0_NEAR": (_bessel_near(0), 0.0, 1.0, 10, lambda z: 1 / _bessel_near(0)(z)),

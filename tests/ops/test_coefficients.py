@@ -38,7 +38,7 @@ FITS: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
     "sine": (lambda r: (r + r**3 * value(r * r, trigonometric.SINE)) / mp.sin(r) - 1, 1e-3, math.pi / 4, -27),
     "cosine": (lambda r: (1 - r * r / 2 + r**4 * value(r * r, trigonometric.COSINE)) / mp.cos(r) - 1, 1e-3, math.pi / 4, -30),
     "arc tangent": (lambda x: (x + x**3 * value(x * x, trigonometric.ARC_TANGENT)) / mp.atan(x) - 1, 1e-3, math.tan(math.pi / 8), -28),
-    "tail": (lambda u: value((u - 2) / (u + 2), special.TAIL) / (mp.exp(u * u) * mp.erfc(u) * (1 + 2 * u)) - 1, 0.4, 10.2, -26.5),
+    "tail": (lambda u: value((u - 2) / (u + 2), special.TAIL) / (mp.exp(u * u) * mp.erfc(u) * (1 + 2 * u)) - 1, 0.4, 10.2, -24),
     "inverse near": (lambda w: inverse(w, value(w - 2.5, special.INVERSE_NEAR)), 1e-4, 5.0, -23.5),
     "inverse far": (lambda w: inverse(w, value(mp.sqrt(w) - 3, special.INVERSE_FAR)), 5.0, 17.0, -23.5),
     "i0 near": (near(0, special.I0_NEAR), 1e-3, 8.0, -24.5), "i1 near": (near(1, special.I1_NEAR), 1e-3, 8.0, -24.5),

@@ -57,6 +57,7 @@ def operand_arrays(name: str, dtype: DType) -> list[np.ndarray]:
         "scaled_mm": [np.ones((4, 32), dtype.numpy), np.ones((32, 4), dtype.numpy),
                       np.ones((4, 1), np.float32), np.ones((1, 4), np.float32)],
         "concat": [square, square], "stack": [square, square], "clip": [square, square, square],
+        "fclip": [square, square, square],
     }
     if name in special:
         return special[name]

@@ -271,6 +271,16 @@ def test_random_numbers(dtype: DType) -> None:
     assert np.abs(ordered - (np.arange(4096) + 0.5) / 4096).max() < 1.63 / 64  # Kolmogorov and Smirnov, 1 %
 
 
+def test_dropout() -> None:
+    x = np.arange(1, 1001, dtype=np.float32).reshape(10, 100)
+    kept = generated("uniform", (10, 100), key=(9,), dtype=F32) >= np.float32(0.3)
+    got = evaluate("dropout", x, probability=0.3, key=(9,))
+    np.testing.assert_allclose(got, np.where(kept, x / 0.7, 0), rtol=1e-6)
+    assert 0.6 < kept.mean() < 0.8
+    np.testing.assert_array_equal(evaluate("dropout", x, probability=0.0), x)
+    fails("PT111", "dropout", x, probability=1.0)
+
+
 def test_random_arguments_are_checked() -> None:
     from_code = {"PT203": {"dtype": F64}, "PT111": {"dtype": F32, "key": (1, 2, 3)}}
     for code, attributes in from_code.items():

@@ -6,13 +6,33 @@ import math
 import numpy as np
 
 from pypto_dsl.compiler.ops import floats, reference, shapes, typing
-from pypto_dsl.compiler.ops.core import abs, add, div, exp, ge, gt, le, log, lt, maximum, minimum, mul, ne, neg, reshape, sub, tanh, where
+from pypto_dsl.compiler.ops.core import (
+    abs,
+    add,
+    div,
+    erf,
+    exp,
+    ge,
+    gt,
+    le,
+    log,
+    lt,
+    maximum,
+    minimum,
+    mul,
+    ne,
+    neg,
+    reshape,
+    sub,
+    tanh,
+    where,
+)
 from pypto_dsl.compiler.ops.definition import Number, Tensor, op
 from pypto_dsl.compiler.ops.elementwise import fmax
 from pypto_dsl.compiler.ops.exponential import expm1, log1p
 from pypto_dsl.compiler.ops.references import activation_functions as ref
 from pypto_dsl.compiler.ops.references.functions import quiet
-from pypto_dsl.compiler.ops.special import erfc, tail
+from pypto_dsl.compiler.ops.special import tail
 
 PRODUCT = "the factor's error, and one product"
 
@@ -26,18 +46,25 @@ def sigmoid(input: Tensor) -> Tensor:
     return div(where(lt(input, 0.0), e, 1.0), add(e, 1.0))
 
 
+def _gated(sign: Tensor, x: Tensor, root: Tensor) -> Tensor:
+    """``x`` times the logistic function of y, for y of the sign of ``sign`` and root = exp(-|y| / 2).
+
+    Below 0 the root is a factor before and after the quotient, so that only the last product may round into the subnormals.
+    """
+    factor = where(lt(sign, 0.0), root, 1.0)
+    return mul(div(mul(x, factor), add(mul(root, root), 1.0)), factor)
+
+
 def _weighted(x: Tensor, root: Tensor, factor: Tensor) -> Tensor:
     """``x * root**2 * factor`` with a small factor last, so that only the last product may round into the subnormals."""
     return mul(mul(mul(x, root), factor), root)
 
 
 @op(types=typing.float_unary, shape=shapes.same, reference=reference.silu, family="elementwise", bound={"f32": 6},
-    derivation="below 0 the square of exp(x/2), whose error doubles, a sum, a quotient and three products", dtypes=typing.FLOATS)
+    derivation="below 0 the square of exp(x/2), whose error doubles, a sum, a quotient and two products", dtypes=typing.FLOATS)
 def silu(input: Tensor) -> Tensor:
     """``input * sigmoid(input)``; of -inf it is NaN, as -inf * 0 is."""
-    root = exp(mul(minimum(input, 0.0), 0.5))
-    low = _weighted(input, root, div(1.0, add(mul(root, root), 1.0)))
-    return where(lt(input, 0.0), low, div(input, add(exp(neg(maximum(input, 0.0))), 1.0)))
+    return _gated(input, input, exp(mul(abs(input), -0.5)))
 
 
 @op(types=typing.keep, shape=shapes.same, reference=ref.relu, family="elementwise", bound={"f32": 0}, derivation="selects",
@@ -62,16 +89,15 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     finite = where(lt(input, -2.0**64), -0.0, input)
     if approximate == "tanh":
         inner = mul(add(input, mul(mul(mul(input, input), input), 0.044715)), math.sqrt(2.0 / math.pi))
-        root = exp(minimum(inner, 0.0))
-        low = _weighted(finite, root, div(1.0, add(mul(root, root), 1.0)))
-        return where(lt(input, 0.0), low, div(input, add(exp(mul(maximum(inner, 0.0), -2.0)), 1.0)))
+        return _gated(input, finite, exp(neg(abs(inner))))
     size = minimum(abs(input), 14.8)
     u = mul(size, math.sqrt(0.5))
     smooth, root = tail(u, size, 0.5)
     far = gt(u, 0.4)
-    low = where(far, _weighted(finite, root, mul(smooth, 0.5)), mul(mul(input, 0.5), erfc(u)))
-    high = sub(1.0, where(far, mul(mul(mul(smooth, 0.5), root), root), mul(erfc(u), 0.5)))
-    return where(lt(input, 0.0), low, mul(input, high))
+    centre = erf(minimum(u, 0.4))
+    beyond = where(far, mul(mul(smooth, root), root), sub(1.0, centre))  # erfc(u)
+    low = where(far, _weighted(finite, root, mul(smooth, 0.5)), mul(mul(input, 0.5), beyond))
+    return where(lt(input, 0.0), low, mul(input, sub(1.0, mul(beyond, 0.5))))
 
 
 @op(types=typing.float_unary, shape=shapes.same, reference=ref.softplus, family="elementwise", bound={"f32": 4},
@@ -116,10 +142,11 @@ def selu(input: Tensor) -> Tensor:
     derivation="exp's error up to four times, and seven roundings", dtypes=typing.FLOATS)
 def mish(input: Tensor) -> Tensor:
     """``input * tanh(softplus(input))``, as n / (n + 2) with n = e**x (e**x + 2). Of -inf it is NaN, as -inf * 0 is."""
-    e = exp(minimum(input, 30.0))
-    n = mul(e, add(e, 2.0))
-    low = _weighted(input, exp(mul(minimum(input, 0.0), 0.5)), div(add(e, 2.0), add(n, 2.0)))
-    return where(lt(input, 0.0), low, mul(input, div(n, add(n, 2.0))))
+    root = exp(mul(minimum(input, 20.0), 0.5))
+    e = mul(root, root)
+    more = add(e, 2.0)
+    made = _weighted(input, root, div(more, add(mul(e, more), 2.0)))
+    return where(gt(input, 20.0), input, made)  # within 2**-56 of it
 
 
 @op(types=typing.float_unary, shape=shapes.same, reference=ref.hardsigmoid, family="elementwise", bound={"f32": 2},
@@ -230,7 +257,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     return where(ge(x, 0.0), where(le(x, 1.0), made, math.nan), where(lt(x, 0.0), math.nan, x))
 
 
-@op(types=typing.float_unary, shape=shapes.broadcast, reference=ref.bias_gelu, family="elementwise", bound={"f32": 8},
+@op(types=typing.float_unary, shape=shapes.broadcast, reference=ref.bias_gelu, family="elementwise", bound={"f32": 11},
     derivation="gelu's; the sum's half ulp, which a slope of at most 1.13 hardly enlarges, except in the far tail",
     scale=lambda x, bias, **_: np.maximum(np.abs(x), np.abs(bias)), dtypes=typing.FLOATS)
 def bias_gelu(input: Tensor, bias: Tensor | Number, approximate: str = "none") -> Tensor:

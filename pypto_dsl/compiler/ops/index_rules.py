@@ -450,6 +450,14 @@ def generated(call: Call) -> Typing:
     return made
 
 
+def dropout(call: Call) -> Shapes:
+    """The operand's shape; the numbers of a tail would be those of the whole, so tails are refused."""
+    whole(call)
+    if not 0 <= call.attributes["probability"] < 1:
+        raise call.refuse("PT111", f"dropout: `probability` is {call.attributes['probability']!r}", help="a number in [0, 1)")
+    return (_shape(call),)
+
+
 # ---- live extents --------------------------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,10 @@
 """Random numbers that are a function of key and counter: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, SC11)."""
 from __future__ import annotations
 
-from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.dtypes import F32, DType
 from pypto_dsl.compiler.index import Index
-from pypto_dsl.compiler.ops import index_rules, shapes
+from pypto_dsl.compiler.ops import index_rules, shapes, typing
+from pypto_dsl.compiler.ops.core import lt, mul, where
 from pypto_dsl.compiler.ops.definition import Tensor, op
 from pypto_dsl.compiler.ops.references import random
 
@@ -23,3 +24,11 @@ def normal(shape: tuple[Index, ...] = (), key: tuple[int, ...] = (0,), counter: 
            dtype: DType | None = None) -> Tensor:
     """Numbers of the normal distribution, by Box and Muller's transform of pairs of words; ``key`` and ``counter`` as for `uniform`."""
     ...
+
+
+@op(types=typing.keep, shape=index_rules.dropout, reference=random.dropout, family="elementwise", bound={"f32": 1.5},
+    derivation="the factor's rounding and one product", dtypes=typing.FLOATS)
+def dropout(input: Tensor, probability: float = 0.5, key: tuple[int, ...] = (0,), counter: tuple[int, ...] = (0,)) -> Tensor:
+    """0 with ``probability``, else ``input / (1 - probability)``; element i is dropped where number i of `uniform` is below it."""
+    dropped = lt(uniform(input.type.shape, key, counter, "PHILOX", F32), probability)
+    return where(dropped, 0.0, mul(input, 1.0 / (1.0 - probability)))

@@ -59,3 +59,9 @@ def normal(shape: Sequence[Index] = (), key: Sequence[int] = (0,), counter: Sequ
     radius = np.sqrt(-2.0 * np.log((pairs[:, 0] + 1.0) * 2.0**-32))
     angle = 2.0 * np.pi * pairs[:, 1] * 2.0**-32
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1).reshape(-1)[:count].reshape(extents)
+
+
+def dropout(x: Array, probability: float = 0.5, key: Sequence[int] = (0,), counter: Sequence[int] = (0,), **_: Any) -> Array:
+    """0 where the uniform number of the element's position is below ``probability``, else x / (1 - probability)."""
+    numbers = uniform([as_index(n) for n in x.shape], key, counter)
+    return np.where(numbers < np.float32(probability), 0.0, x * (1.0 / (1.0 - probability)))
