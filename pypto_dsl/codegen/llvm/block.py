@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pypto_dsl.codegen.llvm import elements, sums
 from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import View, address, evaluate, zero
-from pypto_dsl.codegen.llvm.lanes import Context, Lanes, Position, key, load_vector, store_vector
+from pypto_dsl.codegen.llvm.lanes import Context, Key, Lanes, Position, key, load_vector, store_vector
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, as_index, var
@@ -66,12 +66,14 @@ def each(b: Builder, count: Value, extent: Index, body: Callable[[Value], None],
 
 
 def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> None:
-    def step(column: Value, mask: Value | None, past_caches: bool = False) -> None:
-        position = Position(row, column, mask)
-        lanes.write(lanes.at(position), position, past_caches)
+    width = b.level.float_lanes
+    together = max(lanes.together(), 2 if lanes.context.ahead else 1)
+
+    def step(columns: Sequence[Value], mask: Value | None, past_caches: bool = False) -> None:
+        _written(lanes, row, columns, mask, past_caches)
 
     def through_caches() -> None:
-        sweep(b, zero(b), count, extent, b.level.float_lanes, step)
+        sweep(b, zero(b), count, extent, width, step, together)
 
     output = lanes.single_output()
     streaming = lanes.context.streaming
@@ -80,14 +82,21 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
         return
 
     def past_caches() -> None:
-        width = b.level.float_lanes
         size = output.dtype.itemsize
         start = b.convert("ptrtoint", address(b, output, row, zero(b)), "i64")
         head = b.intrinsic("llvm.smin", ((-start).lshr(size.bit_length() - 1)) & (width - 1), count)
-        step(zero(b), b.lane_mask(zero(b), head, width))
-        full = head + ((count - head) & -width)
-        b.loop(head, full, width, lambda i, _: step(i, None, True), hint="stream")
-        b.when(b.compare("slt", full, count), lambda: step(full, b.lane_mask(full, count, width)), "tail")
+        step([zero(b)], b.lane_mask(zero(b), head, width))
+        full = head + ((count - head) & -(width * together))
+
+        def turn(i: Value, _: list[Value]) -> None:
+            columns = _neighbours(i, width, together)
+            for view in lanes.context.ahead:
+                for column in columns:
+                    b.prefetch(address(b, view, row, column))
+            step(columns, None, True)
+
+        b.loop(head, full, width * together, turn, hint="stream")
+        b.loop(full, count, width, lambda i, _: step([i], b.lane_mask(i, count, width)), hint="tail")
 
     if streaming is True:
         past_caches()
@@ -98,21 +107,45 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
 _LONG_ROW = 1024  # elements from which a row is worth aligning its stores
 
 
-def sweep(b: Builder, start: Value, stop: Value, extent: Index, width: int, step: Callable[[Value, Value | None], None]) -> None:
-    """Vectors over [start, stop) with one masked vector at the end; ``extent`` is ``stop - start`` where that is known."""
+Step = Callable[[Sequence[Value], Value | None], None]
+
+
+def sweep(b: Builder, start: Value, stop: Value, extent: Index, width: int, step: Step, together: int = 1) -> None:
+    """Vectors over [start, stop): ``together`` of them a turn, then one by one, the last one masked.
+
+    ``step`` gets the first columns of its vectors and their mask; ``extent`` is ``stop - start`` where that is known.
+    """
     known = extent.constant
     if known is not None and known < width:
         if known:
-            step(start, b.lane_mask(start, stop, width))
+            step([start], b.lane_mask(start, stop, width))
         return
-    full = stop if known is not None and known % width == 0 else start + ((stop - start) & -width)
-    b.loop(start, full, width, lambda i, _: step(i, None), hint="vector", at_least_once=known is not None)
+    while known is not None and known < width * together:
+        together //= 2
+    turn = width * together  # a power of two
+    full = stop if known is not None and known % turn == 0 else start + ((stop - start) & -turn)
+    b.loop(start, full, turn, lambda i, _: step(_neighbours(i, width, together), None), hint="vector", at_least_once=known is not None)
     if full is stop:
         return
-    if known is not None:
-        step(full, b.lane_mask(full, stop, width))
+    if known is None or known % turn > width:
+        b.loop(full, stop, width, lambda i, _: step([i], b.lane_mask(i, stop, width)), hint="tail", at_least_once=known is not None)
         return
-    b.when(b.compare("slt", full, stop), lambda: step(full, b.lane_mask(full, stop, width)), "tail")
+    step([full], b.lane_mask(full, stop, width))
+
+
+def _written(lanes: Lanes, row: Value, columns: Sequence[Value], mask: Value | None,
+             past_caches: bool = False) -> list[Mapping[Key, Value]]:
+    """Values of the vectors at ``columns``, with the outputs stored."""
+    positions = [Position(row, column, mask) for column in columns]
+    every = lanes.at(*positions)
+    for position, values in zip(positions, every, strict=True):
+        lanes.write(values, position, past_caches)
+    return every
+
+
+def _neighbours(first: Value, width: int, count: int) -> list[Value]:
+    """The first columns of vectors side by side."""
+    return [first, *(first + k * width for k in range(1, count))]
 
 
 # ---- reductions along a row ------------------------------------------------------------------------------------------------
@@ -209,7 +242,7 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
     if known is not None and known <= _STRAIGHT * width:
         return _straight(b, lanes, row, start, stop, known, states, fresh)
     after = start
-    if lanes.heavy() or (known is not None and known < sums.PARTIALS):
+    if (lanes.heavy() and lanes.together() < sums.PARTIALS // width) or (known is not None and known < sums.PARTIALS):
         for s, ty, value in zip(states, types, fresh, strict=True):
             for i in range(0, sums.PARTIALS, width):
                 b.store(value, b.offset(s.partials, i, ty.element))
@@ -222,19 +255,17 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
             for part, value in enumerate(partials[k * parts:(k + 1) * parts]):
                 b.store(value, b.offset(s.partials, part * width, value.type.element))
 
-    def step(column: Value, mask: Value | None) -> None:
-        position = Position(row, column, mask)
-        values = lanes.at(position)
-        lanes.write(values, position)
-        for s, ty in zip(states, types, strict=True):
-            place = b.offset(s.partials, column & (sums.PARTIALS - 1), ty.element)
-            before = b.load(ty, place)
-            value = elements.to_memory(b, values[key(s.reduce.value)], s.dtype)
-            merged = sums.combine(b, s.kind, s.dtype, before, value)
-            b.store(merged if mask is None else b.select(mask, merged, before), place)
+    def step(columns: Sequence[Value], mask: Value | None) -> None:
+        for column, values in zip(columns, _written(lanes, row, columns, mask), strict=True):
+            for s, ty in zip(states, types, strict=True):
+                place = b.offset(s.partials, column & (sums.PARTIALS - 1), ty.element)
+                before = b.load(ty, place)
+                value = elements.to_memory(b, values[key(s.reduce.value)], s.dtype)
+                merged = sums.combine(b, s.kind, s.dtype, before, value)
+                b.store(merged if mask is None else b.select(mask, merged, before), place)
 
     rest = UNKNOWN if known is None else as_index(known if after is start else known % sums.PARTIALS)
-    sweep(b, after, stop, rest, width, step)
+    sweep(b, after, stop, rest, width, step, lanes.together() if after is start else 1)
     return [_tree_of(b, s) for s in states]
 
 
@@ -247,14 +278,17 @@ def _straight(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, k
     width = b.level.float_lanes
     parts = sums.PARTIALS // width
     partials = [[value] * parts for value in fresh]
-    for at in range(0, known, width):
-        column = start + at if at else start
-        mask = b.lane_mask(column, stop, width) if at + width > known else None
-        position = Position(row, column, mask)
-        values = lanes.at(position)
-        lanes.write(values, position)
+    whole = [start + at if at else start for at in range(0, known - width + 1, width)]
+    together = lanes.together()
+    everything = [v for k in range(0, len(whole), together) for v in _written(lanes, row, whole[k:k + together], None)]
+    masks: list[Value | None] = [None] * len(everything)
+    if known % width:
+        column = start + known // width * width if whole else start
+        masks.append(b.lane_mask(column, stop, width))
+        everything += _written(lanes, row, [column], masks[-1])
+    for number, (values, mask) in enumerate(zip(everything, masks, strict=True)):
         for mine, s in zip(partials, states, strict=True):
-            part = at // width % parts
+            part = number % parts
             merged = sums.combine(b, s.kind, s.dtype, mine[part], elements.to_memory(b, values[key(s.reduce.value)], s.dtype))
             mine[part] = merged if mask is None else b.select(mask, merged, mine[part])
     return [sums.tree(b, s.kind, s.dtype, mine) for mine, s in zip(partials, states, strict=True)]
@@ -270,10 +304,7 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
 
     def turn(column: Value, carried: list[Value]) -> list[Value]:
         result: list[Value] = list(carried)
-        for part in range(parts):
-            position = Position(row, column + part * width if part else column, None)
-            values = lanes.at(position)
-            lanes.write(values, position)
+        for part, values in enumerate(_written(lanes, row, _neighbours(column, width, parts), None)):
             for k, s in enumerate(states):
                 value = elements.to_memory(b, values[key(s.reduce.value)], s.dtype)
                 result[k * parts + part] = sums.combine(b, s.kind, s.dtype, carried[k * parts + part], value)
@@ -327,20 +358,20 @@ def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, 
     for lanes, number in zip(each_row, numbers, strict=True):
         lanes.before_row(number)
 
-    def step(column: Value, mask: Value | None) -> None:
-        places = [b.offset(state.values, column, elements.memory_element(state.dtype)) for _, state in targets]
-        accumulators = [b.load(Type(elements.memory_element(state.dtype), width), p) for p, (_, state) in zip(places, targets, strict=True)]
+    def step(columns: Sequence[Value], mask: Value | None) -> None:
+        types = [Type(elements.memory_element(state.dtype), width) for _, state in targets]
+        places = [[b.offset(state.values, column, ty.element) for (_, state), ty in zip(targets, types, strict=True)] for column in columns]
+        accumulators = [[b.load(ty, place) for ty, place in zip(types, mine, strict=True)] for mine in places]
         for lanes, number in zip(each_row, numbers, strict=True):
-            position = Position(number, column, mask)
-            values = lanes.at(position)
-            lanes.write(values, position)
-            for k, (reduce, state) in enumerate(targets):
-                value = elements.to_memory(b, values[key(reduce.value)], state.dtype)
-                accumulators[k] = sums.combine(b, state.kind, state.dtype, accumulators[k], value)
-        for place, value in zip(places, accumulators, strict=True):
-            b.store(value, place)
+            for mine, values in zip(accumulators, _written(lanes, number, columns, mask), strict=True):
+                for k, (reduce, state) in enumerate(targets):
+                    value = elements.to_memory(b, values[key(reduce.value)], state.dtype)
+                    mine[k] = sums.combine(b, state.kind, state.dtype, mine[k], value)
+        for mine, sums_here in zip(places, accumulators, strict=True):
+            for place, value in zip(mine, sums_here, strict=True):
+                b.store(value, place)
 
-    sweep(b, zero(b), cols, UNKNOWN, width, step)
+    sweep(b, zero(b), cols, UNKNOWN, width, step, each_row[0].together())
 
 
 def copy(b: Builder, source: View, target: View, rows: Value, cols: Value, rows_extent: Index, cols_extent: Index) -> None:
@@ -351,8 +382,8 @@ def copy(b: Builder, source: View, target: View, rows: Value, cols: Value, rows_
     width = b.level.float_lanes
 
     def row(number: Value) -> None:
-        def step(column: Value, mask: Value | None) -> None:
-            position = Position(number, column, mask)
+        def step(columns: Sequence[Value], mask: Value | None) -> None:
+            position = Position(number, columns[0], mask)
             store_vector(b, load_vector(b, source, position, width), target, position)
 
         sweep(b, zero(b), cols, cols_extent, width, step)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from functools import reduce
+from itertools import zip_longest
+from operator import or_
+from typing import ClassVar, TypeVar
 
 from pypto_dsl.codegen.llvm.features import FeatureLevel
 
@@ -136,6 +139,17 @@ class Value:
 
 
 Operand = Value | float | int
+Piece = TypeVar("Piece")
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A value with a fast path for ordinary lanes, and a rare one that computes all lanes."""
+
+    fast: Value
+    special: Value  # the mask of lanes that need the rare path
+    cold: Callable[[], Value]
+    hint: str
 
 
 @dataclass
@@ -301,6 +315,10 @@ class Builder:
     def store(self, value: Value, pointer: Value, align: int | None = None, suffix: str = "") -> None:
         self.raw(f"store {value.typed}, ptr {pointer}, align {align or value.type.bytes}{suffix}")
 
+    def prefetch(self, pointer: Value) -> None:
+        """Ask for a cache line that will be read; any address is fine."""
+        self.call_void("llvm.prefetch.p0", pointer, *(self.constant(I32, n) for n in (0, 3, 1)))
+
     def lane_mask(self, index: Operand, stop: Operand, lanes: int) -> Value:
         """Lanes whose number ``index + lane`` is below ``stop``."""
         mask = Type("i1", lanes)
@@ -357,15 +375,40 @@ class Builder:
             self.jump(done)
         self.place(done)
 
-    def guarded(self, fast: Value, special: Value, cold: Callable[[], Value], hint: str) -> Value:
-        """``fast`` where no lane is special; otherwise what ``cold`` computes for all lanes."""
+    def settled(self, values: Sequence[Value | Guarded]) -> list[Value]:
+        """Values with their rare paths merged in: one test for all of them, then one for each."""
+        guarded = [v for v in values if isinstance(v, Guarded)]
+        if not guarded:
+            return [v for v in values if isinstance(v, Value)]
+        hint = guarded[0].hint
         rare, done, before = self.label(f"{hint}.cold"), self.label(f"{hint}.end"), self.block
-        self.branch(self.any(special), rare, done, unlikely=True)
+        self.branch(self.any(reduce(or_, (g.special for g in guarded))), rare, done, unlikely=True)
         self.place(rare)
-        result, after = cold(), self.block
+        alone = len(guarded) == 1
+        results = [g.cold() if alone else self.settled([g])[0] for g in guarded]
+        after = self.block
         self.jump(done)
         self.place(done)
-        return self.phi(fast.type, [(fast, before), (result, after)])
+        merged = iter([self.phi(g.fast.type, [(g.fast, before), (r, after)]) for g, r in zip(guarded, results, strict=True)])
+        return [next(merged) if isinstance(v, Guarded) else v for v in values]
+
+    def woven(self, pieces: Sequence[Callable[[], Piece]]) -> list[Piece]:
+        """Independent pieces with their instructions taking turns, so that the processor overlaps their chains of dependences.
+
+        Pieces with control flow follow one another."""
+        outside, block = self.lines, self.block
+        written: list[list[str]] = []
+        results = []
+        for piece in pieces:
+            self.lines = []
+            results.append(piece())
+            written.append([line for line in self.lines if not (written and line.startswith("  ;"))])
+        self.lines = outside
+        if self.block == block:
+            written = [[line for line in turn if line is not None] for turn in zip_longest(*written)]
+        for lines in written:
+            self.lines.extend(lines)
+        return results
 
     def loop(
         self,

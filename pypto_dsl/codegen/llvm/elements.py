@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pypto_dsl.codegen.llvm.bfloat import Known
 from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
@@ -72,13 +73,14 @@ def widen_bf16(b: Builder, value: Value) -> Value:
     return b.from_bits(b.convert("zext", value, "i32") << 16, "float")
 
 
-def narrow_bf16(b: Builder, value: Value) -> Value:
-    """f32 to bf16 bits, nearest even, subnormals kept; a NaN stays a (quiet) NaN."""
+def narrow_bf16(b: Builder, value: Value, known: Known = Known.NOTHING) -> Value:
+    """f32 to bf16 bits, nearest even, subnormals kept; a NaN stays a (quiet) NaN. What is ``known`` saves steps, never changes bits."""
     bits = b.bits(value)
-    odd = bits.lshr(16) & 1
-    rounded = (bits + 0x7FFF) + odd
-    quiet = bits | 0x00400000
-    return b.convert("trunc", b.select(b.compare("uno", value, value), quiet, rounded).lshr(16), "i16")
+    rounded = bits if Known.EXACT in known else (bits + 0x7FFF) + (bits.lshr(16) & 1)
+    # a quiet NaN whose lower half is 0 passes through the rounding as it is
+    if Known.SHORT | Known.QUIET not in known:
+        rounded = b.select(b.compare("uno", value, value), bits | 0x00400000, rounded)
+    return b.convert("trunc", rounded.lshr(16), "i16")
 
 
 def widen_f16(b: Builder, value: Value) -> Value:
@@ -120,7 +122,8 @@ _NEAREST = ("CAST_NONE", "CAST_RINT")
 _DIRECTED = ("CAST_TRUNC", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_ODD")
 
 
-def cast(b: Builder, value: Value, source: DType, target: DType, mode: str, saturate: bool, span: Span | None) -> Value:
+def cast(b: Builder, value: Value, source: DType, target: DType, mode: str, saturate: bool, span: Span | None,
+         known: Known = Known.NOTHING) -> Value:
     """``value`` of ``source`` as ``target``, rounded once: see the operation `cast`. PT502 for a mode that the pair lacks."""
     register_element(source, span), register_element(target, span)
     if source is target:
@@ -131,17 +134,17 @@ def cast(b: Builder, value: Value, source: DType, target: DType, mode: str, satu
         wide = widen_bf16(b, value) if source is dtypes.BF16 else widen_f16(b, value)
         return cast(b, wide, dtypes.F32, target, mode, saturate, span)
     if target.is_float:
-        return _to_float(b, value, source, target, mode, span)
+        return _to_float(b, value, source, target, mode, span, known)
     if source.is_float:
         return _float_to_integer(b, value, target, mode, span)
     return _integer_to_integer(b, value, source, target, saturate)
 
 
-def _to_float(b: Builder, value: Value, source: DType, target: DType, mode: str, span: Span | None) -> Value:
+def _to_float(b: Builder, value: Value, source: DType, target: DType, mode: str, span: Span | None, known: Known) -> Value:
     """f32, f64 or an integer as a float dtype."""
     if mode not in _NEAREST and mode not in _DIRECTED:
-        known = ", ".join(_NEAREST + _DIRECTED)
-        raise error("PT502", f"{source.name} is not rounded to {target.name} by {mode}", span, help=f"one of {known}")
+        modes = ", ".join(_NEAREST + _DIRECTED)
+        raise error("PT502", f"{source.name} is not rounded to {target.name} by {mode}", span, help=f"one of {modes}")
     if target.bits > source.bits and source.is_float:
         return b.convert("fpext", value, "double")
     if target is dtypes.F64 or (target is dtypes.F32 and not source.is_float and mode in _NEAREST):
@@ -151,7 +154,7 @@ def _to_float(b: Builder, value: Value, source: DType, target: DType, mode: str,
         near = b.convert("fptrunc", wide, "float")
         return near if mode in _NEAREST else b.from_bits(_directed(b, wide, b.bits(near), target, mode), "float")
     exact = wide if source is dtypes.F32 else _double_to_odd(b, wide)
-    near = narrow_bf16(b, exact) if target is dtypes.BF16 else narrow_f16(b, exact)
+    near = narrow_bf16(b, exact, known if exact is value else Known.NOTHING) if target is dtypes.BF16 else narrow_f16(b, exact)
     return near if mode in _NEAREST else _directed(b, exact, near, target, mode)
 
 

@@ -17,6 +17,7 @@ class FeatureLevel:
     vector_bits: int
     cpu: str  # LLVM's name of the smallest processor that has the level
     requires: tuple[str, ...]  # LLVM feature names that the host must have
+    vectors_together: int  # the most vectors of long functions that are worth working on at the same time
     permutes_tables: bool  # 16- and 32-entry float tables live in vector registers
     scales_by_exponent: bool  # x * 2^n in one instruction
     converts_half: bool  # f16 <-> f32 in one instruction
@@ -43,6 +44,7 @@ def feature_levels() -> dict[str, FeatureLevel]:
             vector_bits=row["vector_bits"],
             cpu=row["cpu"],
             requires=tuple(row["requires"]),
+            vectors_together=row["vectors_together"],
             permutes_tables=row["permutes_tables"],
             scales_by_exponent=row["scales_by_exponent"],
             converts_half=row["converts_half"],

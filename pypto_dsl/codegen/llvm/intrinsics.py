@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pypto_dsl.codegen.llvm import elements
-from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Type, Value
+from pypto_dsl.codegen.llvm.bfloat import Known
+from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Guarded, Type, Value
 from pypto_dsl.codegen.llvm.math import double, error, exponential, logarithm, power, root
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
@@ -29,10 +31,12 @@ class Use:
     uniform: tuple[Value | None, ...]
     literals: tuple[float | int | None, ...]
     span: Span | None
+    known: Known = Known.NOTHING  # about operand 0
 
 
-Writer = Callable[[Builder, Use], Value]
+Writer = Callable[[Builder, Use], Value | Guarded]
 Unary = Callable[[Builder, Value], Value]
+Function = Callable[[Builder, Value], Value | Guarded]
 Binary = Callable[[Builder, Value, Value], Value]
 
 
@@ -44,11 +48,11 @@ def _binary(function: Binary) -> Writer:
     return lambda b, use: function(b, use.operands[0], use.operands[1])
 
 
-def _by_precision(single: Unary, double_precision: Unary) -> Writer:
+def _by_precision(single: Function, double_precision: Unary) -> Writer:
     return lambda b, use: (single if use.sources[0] is dtypes.F32 else double_precision)(b, use.operands[0])
 
 
-def _function(single: Unary, name: str) -> Writer:
+def _function(single: Function, name: str) -> Writer:
     return _by_precision(single, double.library(name))
 
 
@@ -88,7 +92,21 @@ def _range(b: Builder, x: Value, y: Value, largest: bool) -> Value:
 
 
 def _extreme(largest: bool) -> Writer:
-    return lambda b, use: extreme(b, use.operands[0], use.operands[1], use.sources[0], largest)
+    def write(b: Builder, use: Use) -> Value:
+        for x, number in zip(use.operands, reversed(use.literals), strict=True):
+            if use.sources[0].is_float and number is not None and number == number:
+                return _limit(b, x, float(number), largest)
+        return extreme(b, use.operands[0], use.operands[1], use.sources[0], largest)
+
+    return write
+
+
+def _limit(b: Builder, x: Value, limit: float, largest: bool) -> Value:
+    """Maximum or minimum with a number: a comparison that NaN fails, and the zero that a comparison cannot tell apart mended."""
+    limited = b.select(b.compare("olt" if largest else "ogt", x, limit), limit, x)
+    if limit != 0 or largest == (math.copysign(1, limit) < 0):
+        return limited
+    return limited + limit if largest else b.select(b.compare("oeq", x, 0.0), limit, limited)
 
 
 def _in_double(function: Unary) -> Writer:
@@ -133,7 +151,7 @@ def _comparison(name: str) -> Writer:
     return write
 
 
-def _pow(b: Builder, use: Use) -> Value:
+def _pow(b: Builder, use: Use) -> Value | Guarded:
     x, y = use.operands
     if use.sources[0].is_integer:
         return power.pow_integer(b, x, y, use.sources[0].signed)
@@ -165,7 +183,7 @@ def _gelu(b: Builder, use: Use) -> Value:
 def _cast(b: Builder, use: Use) -> Value:
     mode = str(use.attributes.get("mode", "CAST_NONE"))
     saturate = use.attributes.get("satmode", "OFF") == "ON"
-    return elements.cast(b, use.operands[0], use.sources[0], use.result, mode, saturate, use.span)
+    return elements.cast(b, use.operands[0], use.sources[0], use.result, mode, saturate, use.span, use.known)
 
 
 def _shift(left: bool) -> Writer:
@@ -230,16 +248,22 @@ WRITERS: dict[str, Writer] = {
     "bitcast": lambda b, use: elements.bitcast(b, use.operands[0], use.result),
 }
 
-# Operations that cost tens of instructions: loops around them are not unrolled.
-HEAVY = frozenset({
-    "pow", "ldexp", "lgamma", "digamma", "fmod", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "tanh", "sigmoid", "silu",
-    "gelu", "rsqrt",
-})
+# Operations that cost tens of instructions, and how many vectors of them are worth working on at the same time: their chains of
+# dependences are longer than what the processor looks ahead, and beyond these numbers registers run out. [measured on Zen 5]
+HEAVY = {
+    "pow": 2, "ldexp": 1, "lgamma": 1, "digamma": 1, "fmod": 1, "exp": 4, "exp2": 2, "expm1": 4, "log": 4, "log2": 4, "log10": 4,
+    "log1p": 2, "erf": 4, "tanh": 8, "sigmoid": 8, "silu": 8, "gelu": 4, "rsqrt": 4,
+}
 
 
 def write(b: Builder, name: str, use: Use) -> Value:
     """The operation's value; PT502 for an operation that the CPU does not have."""
+    return write_together(b, name, [use])[0]
+
+
+def write_together(b: Builder, name: str, uses: Sequence[Use]) -> list[Value]:
+    """One operation at independent places, with the instructions taking turns; PT502 as above."""
     writer = WRITERS.get(name)
     if writer is None:
-        raise refusal("PT502", f"the CPU target does not have `{name}`", use.span)
-    return writer(b, use)
+        raise refusal("PT502", f"the CPU target does not have `{name}`", uses[0].span)
+    return b.settled(b.woven([lambda use=use: writer(b, use) for use in uses]))  # type: ignore[misc]

@@ -16,9 +16,9 @@ from pypto_dsl.codegen.llvm import elements, sums
 from pypto_dsl.codegen.llvm.block import ColumnState, copy, emit_block
 from pypto_dsl.codegen.llvm.builder import I64, PTR, Builder, Module, Type, Value
 from pypto_dsl.codegen.llvm.features import FeatureLevel
-from pypto_dsl.codegen.llvm.indexing import View, evaluate, zero
+from pypto_dsl.codegen.llvm.indexing import Scope, View, evaluate, zero
 from pypto_dsl.codegen.llvm.lanes import Context
-from pypto_dsl.codegen.llvm.layout import Slot, check, plan, statements, written
+from pypto_dsl.codegen.llvm.layout import Slot, check, plan, reads, statements, written
 from pypto_dsl.codegen.llvm.product import Step, emit_step
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
@@ -97,10 +97,7 @@ class _Kernel:
         return b.finish(f"void @{self.call.name}(ptr noalias %arguments, i64 %start, i64 %stop, ptr noalias %scratch)")
 
     def _larger_than_caches(self) -> Value | bool:
-        """Whether an elementwise kernel touches more memory than the caches keep, so that its output is better written past them."""
-        blocks = [s for s in _all(self.kernel) if isinstance(s, (t.Block, t.Accumulate))]
-        if len(blocks) != 1 or not isinstance(blocks[0], t.Block) or blocks[0].reduces:
-            return False
+        """Whether the kernel touches more memory than the caches keep, so that its outputs are better written past them."""
         total = as_index(0)
         for param in self.kernel.params:
             size = as_index(param.dtype.itemsize)
@@ -108,9 +105,34 @@ class _Kernel:
                 size = size * extent
             total = total + size
         limit = targets.load("llvm-cpu").table("launch")["streaming_bytes"]
+        if not any(self._written_once(s) for s in _all(self.kernel)):
+            return False
         if total.constant is not None:
             return bool(total.constant > limit)
         return self.b.compare("sgt", evaluate(self.b, total, self.scope), limit)
+
+    def _written_once(self, statement: t.Statement) -> bool:
+        """Whether a statement writes straight to memory that the kernel does not look at again."""
+        if not isinstance(statement, t.Block) or statement.reduces or any(isinstance(s, t.Accumulate) for s in _all(self.kernel)):
+            return False
+        again = {r.buffer.name for s in _all(self.kernel) for r in reads(s)}
+        return all(w.buffer.name in self.layout.direct and w.buffer.name not in again for w in statement.writes)
+
+    def _next_item(self) -> tuple[View, ...]:
+        """What the next item will read, for kernels that read a row several times: memory is idle while they do."""
+        body = self.kernel.body
+        if sum(isinstance(s, t.Block) for s in body) < 2:
+            return ()
+        variable = self.kernel.grid.vars[-1]
+        moving, scope = {variable}, {**self.scope, variable: self.scope[variable] + 1}
+        found = []
+        for statement in body:
+            if isinstance(statement, t.Let):
+                moving |= {statement.name} if statement.value.variables() & moving else set()
+                scope[statement.name] = evaluate(self.b, statement.value, scope)
+            if isinstance(statement, t.Load) and any(i.variables() & moving for i in statement.region.offset):
+                found.append(self._region(statement.region, statement.buffer, scope))
+        return tuple(view for view in found if view.column_stride.name == "1")
 
     def _arguments(self) -> None:
         b, base = self.b, self.b.named(PTR, "%arguments")
@@ -176,8 +198,10 @@ class _Kernel:
             if store is not None and buffer in written(statement):
                 self.views[buffer.name] = self._region(store.region, buffer)
 
-    def _context(self) -> Context:
-        return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=self.streaming)
+    def _context(self, statement: t.Block | None = None) -> Context:
+        streams = statement is not None and self.streaming is not False and self._written_once(statement)
+        ahead = self._next_item() if streams else ()
+        return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=streams and self.streaming, ahead=ahead)
 
     def _let(self, statement: t.Let) -> None:
         self.scope[statement.name] = evaluate(self.b, statement.value, self.scope)
@@ -213,18 +237,19 @@ class _Kernel:
     def _load(self, statement: t.Load) -> None:
         self.views[statement.buffer.name] = self._region(statement.region, statement.buffer)
 
-    def _region(self, region: t.Region, buffer: t.Buffer) -> View:
+    def _region(self, region: t.Region, buffer: t.Buffer, scope: Scope | None = None) -> View:
         """A buffer that is a rectangle of a parameter: the last two dimensions are rows and columns."""
+        scope = self.scope if scope is None else scope
         b, param = self.b, region.param
         strides = param.strides if param.strides is not None else dense(param.shape)
         start = param.base
         for offset, stride in zip(region.offset, strides, strict=True):
             start = start + offset * stride
-        pointer = b.offset(self.tensors[param.bound_to], evaluate(b, start, self.scope), elements.memory_element(param.dtype))
+        pointer = b.offset(self.tensors[param.bound_to], evaluate(b, start, scope), elements.memory_element(param.dtype))
         own = [as_index(0), as_index(0), *strides] if len(strides) < 2 else list(strides)
         if len(strides) == 1 and buffer.layout == "column":
             own = [strides[0], as_index(0)]
-        row, column = (evaluate(b, s, self.scope) for s in own[-2:])
+        row, column = (evaluate(b, s, scope) for s in own[-2:])
         return View(pointer, param.dtype, row, column)
 
     def _store(self, statement: t.Store) -> None:
@@ -247,7 +272,7 @@ class _Kernel:
         loose = [r for r in statement.reduces if r.axis == 0 and not r.accumulate]
         if loose:
             raise CompilerBug("codegen/llvm", "a reduction down the rows stands between Init and Finish on the CPU")
-        emit_block(self.b, statement, self._context(), self.columns)
+        emit_block(self.b, statement, self._context(statement), self.columns)
 
     def _init(self, statement: t.Init) -> None:
         b, state = self.b, self.columns[statement.target.name]

@@ -6,10 +6,11 @@ that depend on the row only once per row, the rest per vector.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto_dsl.codegen.llvm import elements, intrinsics
+from pypto_dsl.codegen.llvm.bfloat import Known, facts
 from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import Scope, View, address, evaluate, zero
 from pypto_dsl.codegen.llvm.intrinsics import Use
@@ -19,6 +20,7 @@ from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 UNIFORM, ROW, LANE = 0, 1, 2  # what a value depends on
+_LONG_BLOCK = 64  # operations: enough of them hide each other's latencies, and more code would only take time to compile
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Context:
     views: Mapping[str, View]
     turned: bool = False  # lanes run over the Block's rows
     streaming: Value | bool = False  # the data is larger than the caches: outputs go past them (a run-time condition, or known)
+    ahead: tuple[View, ...] = ()  # what will be read next: worth fetching while outputs go past the caches
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,10 @@ class Lanes:
         self.width = b.level.float_lanes
         self.levels: dict[str, int] = {}
         self.dtypes: dict[str, DType] = {}
+        self.facts: dict[str, Known] = {}
         for op in block.ops:
             self.levels[op.result] = max((self.level(o) for o in op.operands), default=UNIFORM)
+            self.facts[op.result] = facts(op, self.facts, self.dtypes)
             self.dtypes[op.result] = op.dtype
         self.known: dict[Key, Value] = {}  # values of the levels already written
 
@@ -84,8 +89,14 @@ class Lanes:
         return operand.buffer.dtype if isinstance(operand, t.ReadBuffer) else operand.dtype
 
     def heavy(self) -> bool:
-        """Whether a vector costs tens of instructions, so that unrolling gains nothing."""
+        """Whether a vector costs tens of instructions."""
         return any(op.name in intrinsics.HEAVY and self.levels[op.result] == LANE for op in self.block.ops)
+
+    def together(self) -> int:
+        """How many vectors are worth working on at the same time."""
+        counts = [intrinsics.HEAVY[op.name] for op in self.block.ops if op.name in intrinsics.HEAVY and self.levels[op.result] == LANE]
+        simple = len(self.block.ops) > _LONG_BLOCK or any(d is dtypes.F64 for d in self.dtypes.values())
+        return 1 if simple or not counts else min(*counts, self.b.level.vectors_together)
 
     # -- levels above the lanes ------------------------------------------------------------------------------------------
 
@@ -109,7 +120,7 @@ class Lanes:
                 self.known[key(operand)] = self._leaf(operand, position)
         for op in self.block.ops:
             if self.levels[op.result] == level:
-                self.known[op.result] = self._operation(op, self.known)
+                self.known[op.result] = self._operation(op, [self.known])[0]
 
     def _operands(self) -> list[t.Operand]:
         """Operands in order of first use, each once."""
@@ -121,16 +132,19 @@ class Lanes:
 
     # -- one vector --------------------------------------------------------------------------------------------------------
 
-    def at(self, position: Position) -> Mapping[Key, Value]:
-        """Every operand and operation at one vector of lanes."""
-        values = dict(self.known)
+    def at(self, *positions: Position) -> list[Mapping[Key, Value]]:
+        """Every operand and operation at independent vectors of lanes, instructions taking turns."""
+        places = [dict(self.known) for _ in positions]
         for operand in self._operands():
-            if key(operand) not in values and not isinstance(operand, str):
-                values[key(operand)] = self._leaf(operand, position)
+            if key(operand) not in self.known and not isinstance(operand, str):
+                leaves = self.b.woven([lambda p=p: self._leaf(operand, p) for p in positions])  # type: ignore[misc]  # noqa: B023
+                for values, leaf in zip(places, leaves, strict=True):
+                    values[key(operand)] = leaf
         for op in self.block.ops:
-            if op.result not in values:
-                values[op.result] = self._operation(op, values)
-        return values
+            if op.result not in self.known:
+                for values, result in zip(places, self._operation(op, places), strict=True):
+                    values[op.result] = result
+        return [*places]
 
     def write(self, values: Mapping[Key, Value], position: Position, past_caches: bool = False) -> None:
         """Store the Block's outputs; ``past_caches`` needs addresses aligned to the vector."""
@@ -152,14 +166,20 @@ class Lanes:
             raise CompilerBug("codegen/llvm", f"the buffer `{buffer.name}` is used before anything fills it")
         return view.turned() if self.context.turned else view
 
-    def _operation(self, op: t.BlockOp, values: Mapping[Key, Value]) -> Value:
+    def _operation(self, op: t.BlockOp, places: Sequence[Mapping[Key, Value]]) -> list[Value]:
         if op.source:
             self.b.comment(f"{op.source}: {op.name}")
-        uniform = tuple(self.b.extract(values[key(o)], 0) if op.name == "pow" and self.level(o) == UNIFORM else None for o in op.operands)
         literals = tuple(o.value if isinstance(o, t.Constant) else None for o in op.operands)
-        operands, sources = tuple(values[key(o)] for o in op.operands), tuple(self.dtype(o) for o in op.operands)
-        use = Use(operands, sources, op.dtype, dict(op.attributes), uniform, literals, op.span)
-        return intrinsics.write(self.b, op.name, use)
+        sources, attributes = tuple(self.dtype(o) for o in op.operands), dict(op.attributes)
+        known = self.facts.get(op.operands[0], Known.NOTHING) if op.operands and isinstance(op.operands[0], str) else Known.NOTHING
+
+        def use(values: Mapping[Key, Value]) -> Use:
+            operands = tuple(values[key(o)] for o in op.operands)
+            scalars = tuple(self.b.extract(v, 0) if op.name == "pow" and self.level(o) == UNIFORM else None
+                            for v, o in zip(operands, op.operands, strict=True))
+            return Use(operands, sources, op.dtype, attributes, scalars, literals, op.span, known)
+
+        return intrinsics.write_together(self.b, op.name, [use(values) for values in places])
 
     def _leaf(self, operand: t.Operand, position: Position) -> Value:
         b, width = self.b, self.width

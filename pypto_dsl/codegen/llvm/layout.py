@@ -124,7 +124,8 @@ def written(statement: t.Statement) -> list[t.Buffer]:
     return [statement.buffer] if isinstance(statement, t.Fill) else []
 
 
-def _read(statement: t.Statement) -> list[t.ReadBuffer]:
+def reads(statement: t.Statement) -> list[t.ReadBuffer]:
+    """The operands of a statement that lie in buffers."""
     if not isinstance(statement, t.Block):
         return []
     operands = [o for op in statement.ops for o in op.operands]
@@ -189,9 +190,9 @@ def _harmless(store: t.Store, writer: t.Statement, everything: list[t.Statement]
                store.region.param.strides and s.region.param.base == store.region.param.base for s in loads)
     if not same or not isinstance(writer, t.Block) or len(writer.writes) != 1 or writer.reduces:
         return False
-    readers = [s for s in everything if any(r.buffer.name in names for r in _read(s))]
+    readers = [s for s in everything if any(r.buffer.name in names for r in reads(s))]
     stored = any(isinstance(s, t.Store) and s.buffer.name in names for s in everything)
-    return readers == [writer] and not stored and all(r.how == "full" for r in _read(writer) if r.buffer.name in names)
+    return readers == [writer] and not stored and all(r.how == "full" for r in reads(writer) if r.buffer.name in names)
 
 
 def check(kernel: t.TileKernel) -> None:

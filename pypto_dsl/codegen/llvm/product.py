@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pypto_dsl.codegen.llvm import elements
@@ -65,7 +65,8 @@ def pack(b: Builder, source: View, target: View, rows: Value, cols: Value) -> No
         return
 
     def row(number: Value) -> None:
-        def part(column: Value, mask: Value | None) -> None:
+        def part(columns: Sequence[Value], mask: Value | None) -> None:
+            (column,) = columns
             loaded = elements.from_memory(b, load_vector(b, source, Position(number, column, mask), width), source.dtype)
             b.store(_widened(b, loaded, source.dtype, target.dtype), address(b, target, number, column))
 
@@ -79,7 +80,8 @@ def _pack_transposed(b: Builder, source: View, target: View, rows: Value, cols: 
     width = b.level.float_lanes
 
     def column(number: Value) -> None:
-        def part(row: Value, mask: Value | None) -> None:
+        def part(rows_here: Sequence[Value], mask: Value | None) -> None:
+            (row,) = rows_here
             loaded = elements.from_memory(b, load_vector(b, source.turned(), Position(number, row, mask), width), source.dtype)
             wide = _widened(b, loaded, source.dtype, target.dtype)
             copy_rows(b, wide, target, row, number, rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pypto_dsl.codegen.llvm.builder import Builder, Module, Type, Value
+from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Module, Type, Value
 from pypto_dsl.codegen.llvm.math.tables import (
     INFINITY,
     NAN,
@@ -95,7 +95,7 @@ def _is_special(b: Builder, x: Value) -> Value:
     return b.compare("uge", b.bits(x) - 0x00800000, 0x7F000000)
 
 
-def _guarded(name: str, core: Callable[[Builder, Split], Value]) -> Callable[[Builder, Value], Value]:
+def _guarded(name: str, core: Callable[[Builder, Split], Value]) -> Callable[[Builder, Value], Guarded]:
     def cold(module: Module) -> str:
         b = Builder(module)
         x = b.named(_vector(module), "%x")
@@ -108,9 +108,8 @@ def _guarded(name: str, core: Callable[[Builder, Split], Value]) -> Callable[[Bu
         value = b.select(b.compare("uno", x, x), x, value)
         return b.finish(f"internal {x.type} @{name}_cold({x.type} %x) noinline cold", value)
 
-    def function(b: Builder, x: Value) -> Value:
-        fast = core(b, split(b, x))
-        return b.guarded(fast, _is_special(b, x), lambda: _call_cold(b, name, cold, x), name)
+    def function(b: Builder, x: Value) -> Guarded:
+        return Guarded(core(b, split(b, x)), _is_special(b, x), lambda: _call_cold(b, name, cold, x), name)
 
     return function
 

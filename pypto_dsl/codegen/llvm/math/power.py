@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pypto_dsl.codegen.llvm.builder import Builder, Module, Type, Value
+from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Module, Type, Value
 from pypto_dsl.codegen.llvm.math.logarithm import Split, log2_parts, split
 from pypto_dsl.codegen.llvm.math.root import rsqrt
 from pypto_dsl.codegen.llvm.math.tables import (
@@ -64,7 +64,7 @@ def _cold(module: Module) -> str:
     return b.finish(f"internal {type} @pow_cold({type} %x, {type} %y) noinline cold", value)
 
 
-def pow(b: Builder, x: Value, y: Value) -> Value:
+def pow(b: Builder, x: Value, y: Value) -> Guarded:
     """x^y by C99, at most 1 ulp. Negative bases only need a sign or a NaN, so they are mended in place; the rest is recomputed."""
     size = magnitude(b, x)
     product, rest = _product(b, split(b, size), y)
@@ -75,9 +75,10 @@ def pow(b: Builder, x: Value, y: Value) -> Value:
     def mended() -> Value:
         special = b.compare("uge", b.bits(size) - 0x00800000, 0x7F000000)
         signed = _with_sign(b, fast, b.compare("slt", b.bits(x), 0), y)
-        return b.guarded(signed, special | large, lambda: b.call(x.type, b.module.define("pow_cold", _cold), x, y), "pow.full")
+        full = Guarded(signed, special | large, lambda: b.call(x.type, b.module.define("pow_cold", _cold), x, y), "pow.full")
+        return b.settled([full])[0]
 
-    return b.guarded(fast, outside | large, mended, "pow")
+    return Guarded(fast, outside | large, mended, "pow")
 
 
 def _with_sign(b: Builder, value: Value, negative: Value, y: Value) -> Value:
@@ -126,7 +127,7 @@ SPECIAL_EXPONENTS: dict[float, Callable[[Builder, Value], Value]] = {
 }
 
 
-def pow_literal(b: Builder, x: Value, exponent: float) -> Value:
+def pow_literal(b: Builder, x: Value, exponent: float) -> Value | Guarded:
     """x^exponent for an exponent known now; ``exponent`` is an f32 number."""
     special = SPECIAL_EXPONENTS.get(exponent)
     if special is None:
@@ -145,7 +146,7 @@ def pow_uniform(b: Builder, x: Value, exponent: Value) -> Value:
         results.append((special(b, x), b.block))
         b.jump(after)
         b.place(other)
-    results.append((pow(b, x, b.splat(exponent, x.type.lanes)), b.block))
+    results.append((b.settled([pow(b, x, b.splat(exponent, x.type.lanes))])[0], b.block))
     b.jump(after)
     b.place(after)
     return b.phi(x.type, results)
