@@ -90,8 +90,15 @@ def test_ratios_and_losses_are_counted():
     lines = [table.Line(name, {p: row(name, p, ms) for p, ms in times.items()}) for name, times in
              {"won": {"pypto": 1.0, "numpy": 4.0, "jax": 9.0, "limit": 0.5}, "lost": {"pypto": 2.0, "numpy": 1.0}}.items()]
     assert [(line.best, line.ratio, line.share) for line in lines] == [("numpy", 4.0, 0.5), ("numpy", 0.5, None)]
-    assert "| all | all | all | 2 | 1.41x | 1 | 1 | 0.50x |" in table.summary(lines)
+    assert "| all | all | all | 2 | 1.41x | 1.41x | 1 | 1 | 0.50x |" in table.summary(lines)
     assert "| lost | 0.50x | numpy | 1 | 2 |" in table.losses(lines) and "won" not in table.losses(lines)
+
+
+def test_a_faster_but_rough_peer_is_not_an_accurate_one():
+    rows = {"pypto": (1.0, 1.5), "halide": (0.5, 900.0), "numpy": (2.0, 0.9)}
+    line = table.Line("gelu", {peer: {"group": "elementwise", "best_ms": ms, "ulp": ulp} for peer, (ms, ulp) in rows.items()})
+    assert (line.best, line.ratio) == ("halide", 0.5)
+    assert (line.best_accurate, line.accurate_ratio) == ("numpy", 2.0)
 
 
 def test_a_failing_peer_is_reported_and_left_out(monkeypatch):
