@@ -158,6 +158,12 @@ def test_every_target_has_expands_or_refuses(target: str) -> None:
     assert legal > 150, (legal, refused)
 
 
+def test_primitives_are_bodies_of_an_ellipsis() -> None:
+    """`return input` is an expansion; `...` is none."""
+    assert not REGISTRY["positive"].is_primitive and not REGISTRY["rint"].is_primitive
+    assert all(REGISTRY[n].is_primitive for n in ("add", "exp", "constant", "concat", "topk", "uniform", "where"))
+
+
 def test_a_target_without_anything_refuses_by_name() -> None:
     bare = from_data({"name": "bare", "title": "bare", "family": "none", "tile": TILE, "ops": {}})
     with pytest.raises(KernelError) as caught:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import dis
 import enum
 import inspect
 import types
@@ -206,11 +207,9 @@ def _parameter(p: inspect.Parameter, hint: Any) -> Parameter:
 
 
 def _is_stub(function: Callable[..., Any]) -> bool:
-    """Whether the body is `...` alone (after the docstring)."""
-    code = function.__code__
-    return code.co_names == () and len(code.co_varnames) == (
-        code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)) and all(
-        c is None or c is Ellipsis or isinstance(c, str) for c in code.co_consts)
+    """Whether the body is `...` alone (after the docstring): it names nothing, neither a parameter nor another operation."""
+    return function.__code__.co_names == () and not any(i.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "BUILD"))
+                                                        for i in dis.get_instructions(function))
 
 
 # ---- recording -----------------------------------------------------------------------------------------------------
