@@ -67,7 +67,8 @@ def each(b: Builder, count: Value, extent: Index, body: Callable[[Value], None],
 
 def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> None:
     width = b.level.float_lanes
-    together = max(lanes.together(), 2 if lanes.context.ahead else 1)
+    paired = lanes.paired()
+    together = max(lanes.together(), 2 if paired or lanes.context.ahead else 1)
 
     def step(columns: Sequence[Value], mask: Value | None, past_caches: bool = False) -> None:
         _written(lanes, row, columns, mask, past_caches)
@@ -84,8 +85,9 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
     def past_caches() -> None:
         size = output.dtype.itemsize
         start = b.convert("ptrtoint", address(b, output, row, zero(b)), "i64")
-        head = b.intrinsic("llvm.smin", ((-start).lshr(size.bit_length() - 1)) & (width - 1), count)
-        step([zero(b)], b.lane_mask(zero(b), head, width))
+        unit = 2 * width if paired else width
+        head = b.intrinsic("llvm.smin", ((-start).lshr(size.bit_length() - 1)) & (unit - 1), count)
+        b.loop(0, head, width, lambda i, _: step([i], b.lane_mask(i, head, width)), hint="head")
         full = head + ((count - head) & -(width * together))
 
         def turn(i: Value, _: list[Value]) -> None:
@@ -136,6 +138,12 @@ def sweep(b: Builder, start: Value, stop: Value, extent: Index, width: int, step
 def _written(lanes: Lanes, row: Value, columns: Sequence[Value], mask: Value | None,
              past_caches: bool = False) -> list[Mapping[Key, Value]]:
     """Values of the vectors at ``columns``, with the outputs stored."""
+    if mask is None and len(columns) % 2 == 0 and lanes.paired():
+        positions = [Position(row, first, None, half) for first in columns[::2] for half in (0, 1)]
+        every = lanes.at(*positions)
+        for k in range(0, len(every), 2):
+            lanes.write_pair(every[k], every[k + 1], positions[k], past_caches)
+        return every
     positions = [Position(row, column, mask) for column in columns]
     every = lanes.at(*positions)
     for position, values in zip(positions, every, strict=True):

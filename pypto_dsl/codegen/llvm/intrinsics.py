@@ -256,6 +256,11 @@ HEAVY = {
 }
 
 
+def together(name: str, attributes: Mapping[str, Any]) -> int:
+    """How many vectors of a HEAVY operation are worth working on at the same time."""
+    return 8 if name == "gelu" and attributes.get("approximate", "none") == "tanh" else HEAVY[name]
+
+
 def write(b: Builder, name: str, use: Use) -> Value:
     """The operation's value; PT502 for an operation that the CPU does not have."""
     return write_together(b, name, [use])[0]

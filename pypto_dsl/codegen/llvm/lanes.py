@@ -38,11 +38,15 @@ class Context:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a vector of lanes is: the row, the first column, and the mask of live lanes (None: all)."""
+    """Where a vector of lanes is: the row, the first column, and the mask of live lanes (None: all).
+
+    ``half`` 0 or 1 means the even or the odd ones of twice as many columns.
+    """
 
     row: Value
     column: Value
     mask: Value | None
+    half: int | None = None
 
 
 Key = t.Operand | tuple[str, str]
@@ -94,7 +98,8 @@ class Lanes:
 
     def together(self) -> int:
         """How many vectors are worth working on at the same time."""
-        counts = [intrinsics.HEAVY[op.name] for op in self.block.ops if op.name in intrinsics.HEAVY and self.levels[op.result] == LANE]
+        heavy = [op for op in self.block.ops if op.name in intrinsics.HEAVY and self.levels[op.result] == LANE]
+        counts = [intrinsics.together(op.name, dict(op.attributes)) for op in heavy]
         simple = len(self.block.ops) > _LONG_BLOCK or any(d is dtypes.F64 for d in self.dtypes.values())
         return 1 if simple or not counts else min(*counts, self.b.level.vectors_together)
 
@@ -160,6 +165,23 @@ class Lanes:
         view = self._view(self.block.writes[0].buffer)
         return view if view.column_stride.name == "1" else None
 
+    def paired(self) -> bool:
+        """Whether all that is read and written lies in dense bf16: a 32-bit word of memory then is two elements, and shifts and masks
+        take the place of packing."""
+        leaves = [o for o in self._operands() if not isinstance(o, str) and self.level(o) == LANE]
+        views = [self._view(w.buffer) for w in self.block.writes]
+        views += [self._view(o.buffer) for o in leaves if isinstance(o, t.ReadBuffer)]
+        reads_only = all(isinstance(o, t.ReadBuffer) for o in leaves)
+        return reads_only and not self.block.reduces and all(v.dtype is dtypes.BF16 and v.column_stride.name == "1" for v in views)
+
+    def write_pair(self, even: Mapping[Key, Value], odd: Mapping[Key, Value], position: Position, past_caches: bool = False) -> None:
+        """Store the Block's outputs at the even and the odd columns from ``position`` on."""
+        for output in self.block.writes:
+            low, high = (self.b.convert("zext", values[key(output.value)], "i32") for values in (even, odd))
+            word = low | (high << 16)
+            pointer = address(self.b, self._view(output.buffer), position.row, position.column)
+            self.b.store(word, pointer, 4 * word.type.lanes if past_caches else 2, ", !nontemporal !0" if past_caches else "")
+
     def _view(self, buffer: t.Buffer) -> View:
         view = self.context.views.get(buffer.name)
         if view is None:
@@ -223,6 +245,9 @@ class Lanes:
         if self.level(operand) != LANE:
             loaded = b.load(Type(view.element), address(b, view, row, column))
             return b.splat(elements.from_memory(b, loaded, view.dtype), self.width)
+        if position.half is not None:
+            word = b.load(Type("i32", self.width), address(b, view, row, column), 2)
+            return b.convert("trunc", word.lshr(16) if position.half else word, "i16")
         loaded = load_vector(b, view, Position(row, column, position.mask), self.width)
         return elements.from_memory(b, loaded, view.dtype)
 
