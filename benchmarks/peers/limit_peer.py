@@ -55,10 +55,12 @@ def load(threads: int) -> Prepare:
         floats = arrays[0].nbytes // 4 // threads
         step = floats * 4
         starts = [a.ctypes.data for a in arrays]
+        around = workload.traffic(inputs) > NON_TEMPORAL_BYTES
+        if threads > 1 and not around:
+            return None  # handing parts to Python's threads would take longer than the stream
         if workload.operation.reduces:
             return _keeping(shared(lambda i: made.stream_read(starts[0] + i * step, places[i], floats)), [*arrays, *sinks])
         out = workload.output()
-        around = workload.traffic(inputs) > NON_TEMPORAL_BYTES
         sources = [*starts, *starts[:1] * (3 - len(starts))]
         count, target = len(arrays), out.ctypes.data
 
