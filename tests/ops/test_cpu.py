@@ -91,3 +91,14 @@ def test_conversions_round_once(source: DType, target: DType) -> None:
     (got,) = on_the_cpu(g, [x])
     different = np.flatnonzero(got.view(f"u{got.itemsize}") != want.view(f"u{got.itemsize}"))
     assert not different.size, (x[different[:3]], got[different[:3]], want[different[:3]])
+
+
+@pytest.mark.parametrize("name", ["lt", "eq", "logical_and", "isnan", "signbit", "isclose", "logical_not"])
+def test_masks_that_follow_the_operand_are_numbers(name: str) -> None:
+    """Under the ttnn rules a mask is 0 and 1 in the operand's dtype."""
+    count = len(REGISTRY[name].operands)
+    x, y = np.array([1.0, -2.0, 3.0, 0.0], np.float32), np.array([2.0, 2.0, 3.0, 0.0], np.float32)
+    g = graph_of(lambda *p: REGISTRY[name](*p), *[x, y][:count], rules="ttnn")
+    (want,) = execute(g, *[x, y][:count])
+    (got,) = on_the_cpu(g, [x, y][:count])
+    assert got.dtype == np.float32 and got.tolist() == want.tolist() and set(want.tolist()) <= {0.0, 1.0}

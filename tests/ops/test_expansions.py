@@ -108,10 +108,14 @@ def test_promotion_rules_do_not_change_an_expansion(name: str, rules: str) -> No
     dtype = next(d for d in (*accepted(definition), F32) if written_for(definition, d))
     arrays = [a[:60] for a in operands(definition, dtype, rng)]
     try:
-        g = expanded(lambda *p: definition(*p), *arrays, rules=rules)
         want = evaluate(name, *arrays, rules=rules)
     except KernelError as refused:
-        assert refused.code in ("PT502", "PT202", "PT203"), refused
+        assert refused.code in ("PT202", "PT203"), refused  # the rules have no such operation
+        return
+    try:
+        g = expanded(lambda *p: definition(*p), *arrays, rules=rules)
+    except KernelError as refused:
+        assert refused.code == "PT502", refused
         return
     for got, wanted in zip(execute(g, *arrays), want if isinstance(want, list) else [want], strict=True):
         if dtype is BOOL or got.dtype.kind != "f" or definition.scale is None:

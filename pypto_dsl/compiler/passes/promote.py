@@ -14,6 +14,7 @@ from pypto_dsl.compiler.graph import Attribute, Builder, Graph, Op, TensorType, 
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import call_of
 from pypto_dsl.compiler.passes.rebuild import rebuild
+from pypto_dsl.compiler.promotion.rulesets import rule_set
 from pypto_dsl.compiler.promotion.scalars import misfit
 
 # Operations whose operand dtypes are their own business: nothing is inserted around them.
@@ -21,8 +22,31 @@ UNTOUCHED = frozenset({"constant", "extent", "iota", "full", "cast", "bitcast", 
 
 
 def promote(graph: Graph) -> Graph:
-    """Insert every cast that the rule set implies. Idempotent."""
-    return rebuild(graph, promote_op)
+    """Insert every cast that the rule set implies. Idempotent.
+
+    Under rules whose masks have the operands' dtype (ttnn) every operation is then restated by the `pypto` rules, with a cast to the
+    dtype it was declared with: what follows knows masks as BOOL alone.
+    """
+    promoted = rebuild(graph, promote_op)
+    if not rule_set(graph.rules).results.mask_follows_lhs:
+        return promoted
+    promoted.options = {**promoted.options, "promotion": "pypto"}
+    return rebuild(promoted, _restated)
+
+
+def _restated(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequence[Value]:
+    """A promoted operation as the `pypto` rules type it, and its results cast to the dtypes they had."""
+    definition = REGISTRY.get(op.opcode)
+    if definition is None or op.opcode in UNTOUCHED or not operands:
+        return builder.clone(op, operands).results
+    made = Op(op.opcode, operands, [r.type for r in op.results], op.attributes, (), op.span, op.tile)
+    found = definition.types(call_of(made, builder.graph))
+    if [r.dtype for r in found.results] == [r.type.dtype for r in op.results]:
+        return builder.clone(op, operands).results
+    converted = [cast_to(o, d, builder) for o, d in zip(operands, found.casts, strict=True)]
+    types = [r.type.with_dtype(f.dtype) for r, f in zip(op.results, found.results, strict=True)]
+    results = builder.clone(op, converted, types).results
+    return [cast_to(value, r.type.dtype, builder) for value, r in zip(results, op.results, strict=True)]
 
 
 def promote_op(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequence[Value]:
