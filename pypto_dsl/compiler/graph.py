@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from pypto_dsl.compiler.dtypes import DType
-from pypto_dsl.compiler.index import Index, IndexLike, as_index
+from pypto_dsl.compiler.index import Index, IndexLike, as_index, is_maximum_with
 from pypto_dsl.compiler.span import Span
 
 # Plain data only, so that printing is reading: numbers, strings, tuples of these, Index, DType.
@@ -99,6 +99,10 @@ class Op:
         self.tile = tile
         self.results = tuple(Value(t, names[i] if i < len(names) else "", self) for i, t in enumerate(types))
 
+    def attributes_with(self, **changed: Attribute) -> dict[str, Attribute]:
+        """The attributes with some of them changed or added, for `Builder.clone`."""
+        return {**self.attributes, **changed}
+
     @property
     def result(self) -> Value:
         """The only result."""
@@ -143,6 +147,11 @@ class Check:
     right: Index
     span: Span | None = None
     what: str = ""
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the equality says "at most": ``left`` is the larger of something and ``right``."""
+        return is_maximum_with(self.left, self.right)
 
 
 @dataclass(eq=False)

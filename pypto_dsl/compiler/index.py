@@ -243,6 +243,14 @@ def maximum(a: IndexLike, b: IndexLike) -> Index:
     return _extreme("max", a, b)
 
 
+def is_maximum_with(x: Index, part: Index) -> bool:
+    """Whether ``x`` is exactly the larger of something and ``part``."""
+    if len(x.terms) != 1 or x.terms[0][1] != 1 or len(x.terms[0][0]) != 1:
+        return False
+    atom = x.terms[0][0][0]
+    return isinstance(atom, Compound) and atom.op == "max" and part in (atom.a, atom.b)
+
+
 def ceildiv(a: IndexLike, b: IndexLike) -> Index:
     """The least n with n * b >= a, for b > 0."""
     return floordiv(as_index(a) + as_index(b) - 1, b)

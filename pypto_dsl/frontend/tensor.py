@@ -13,6 +13,7 @@ from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY, layout
 from pypto_dsl.compiler.ops.core import cast, full, ne
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
+from pypto_dsl.compiler.ops.bounds import require_within
 from pypto_dsl.compiler.ops.definition import Call
 from pypto_dsl.compiler.ops.shapes import element_count, require_equal, shape_text
 from pypto_dsl.compiler.ops.typing import atype
@@ -165,6 +166,10 @@ class Tensor(metaclass=_TensorMeta):
         value = self.value
         if all(window.dropped):
             return read_element(trace, self, window.offsets)
+        if trace.builder.region is trace.graph.body:
+            for offset, have, dropped in zip(window.offsets, value.type.live, window.dropped, strict=True):
+                if dropped:
+                    require_within(trace.graph, offset, as_index(1), have, here(), f"an index of `{self.name}`")
         made = trace.emit(lambda: layout.view(value, window.extents, window.offsets))
         return wrap(made if not any(window.dropped) else trace.emit(lambda: reshape_op(made, window.kept(made.type.shape))))
 
@@ -185,10 +190,11 @@ class Tensor(metaclass=_TensorMeta):
             value = filled(trace, window.extents, value, self.dtype)
         elif value.dim == 0 and window.extents:
             value = expanded(trace, value, window.extents, self.dtype)
-        window.check_stops(value)
         source = value.value
-        if value.dim != self.dim and any(window.dropped):
-            source = trace.emit(lambda: reshape_op(source, window.restored(source)))
+        shape = window.restored(source)
+        window.check_stops(shape)
+        if shape != source.type.shape:
+            source = trace.emit(lambda: reshape_op(source, shape))
         assemble_into(trace, self, source, window.offsets)
 
     def move(self, value: Any) -> None:
@@ -283,21 +289,22 @@ class Window:
         return tuple(e for e, d in zip(shape, self.dropped, strict=True) if not d)
 
     def restored(self, value: Value) -> tuple[Index, ...]:
-        """The shape of a value that is written here, with the dropped axes as 1."""
+        """The shape of a value that is written here, with the dropped axes as 1; a value may have them itself. PT312 for another rank."""
         given = list(value.type.shape)
-        if len(given) != self.dropped.count(False):
-            axes = self.dropped.count(False)
-            raise error("PT312", f"a tensor of rank {len(given)} cannot be written to {axes} axes of `{self.tensor.name}`", here(),
-                        help="reshape the value first")
+        axes = self.dropped.count(False)
+        if len(given) == len(self.dropped) and all(e.constant == 1 for e, d in zip(given, self.dropped, strict=True) if d):
+            return tuple(given)
+        if len(given) != axes:
+            count = "one element" if axes == 0 else f"{axes} {'axis' if axes == 1 else 'axes'}"
+            raise error("PT312", f"a value of rank {len(given)}, {shape_text(given)}, cannot be written to {count} of `{self.tensor.name}`, "
+                        f"whose shape is {shape_text(self.tensor.type.shape)}", here(),
+                        help=f"an integer subscript drops its axis: write a value of rank {axes}, or subscript with slices" if any(self.dropped)
+                        else "reshape the value first")
         return tuple(as_index(1) if d else given.pop(0) for d in self.dropped)
 
-    def check_stops(self, value: Tensor) -> None:
+    def check_stops(self, shape: tuple[Index, ...]) -> None:
         """A stop that is known and disagrees with the value's extent is an error: writing goes by the start offset."""
-        shape = value.type.shape
-        if len(shape) != self.dropped.count(False):
-            return
-        axes = [i for i, d in enumerate(self.dropped) if not d]
-        for extent, axis in zip(shape, axes, strict=True):
+        for axis, extent in enumerate(shape):
             difference = (extent - self.extents[axis]).constant
             if self.stops[axis] and difference:
                 raise error("PT314", f"axis {axis}: the slice has extent {self.extents[axis]}, and the value written has {extent}", here(),

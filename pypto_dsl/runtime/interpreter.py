@@ -5,6 +5,7 @@ read; f16 and bf16 round once per operation; what nobody wrote is NaN (integers:
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,6 +76,8 @@ class _Machine:
         operands = [self.values[o] for o in op.operands]
         if op.opcode in ("load_scalar", "view"):
             self.within(op, operands[0])
+        if op.opcode == "reshape" and operands[0].size != (wanted := math.prod(self.at(e) for e in op.results[0].type.live)):
+            raise error("PT710", f"an index outside its tensor: {operands[0].size} elements are there, and {wanted} are taken", op.span)
         try:
             made = evaluate(op, how, operands, self.symbols)
         except IndexError as outside:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import DType
-from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.compiler.errors import CompilerBug, error
 from pypto_dsl.compiler.graph import Attribute, Graph, Op, TensorType, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY
@@ -58,8 +58,17 @@ def _steps(steps: Sequence[t.Step], tensors: dict[str, Array], extents: dict[str
             scalars[step.name] = element.item()
             if step.symbol:
                 extents[step.symbol] = int(element)
+        elif isinstance(step, t.GuardStep):
+            guard(step, extents)
         else:
             host_call(step, tensors, extents, scalars)
+
+
+def guard(step: t.GuardStep, extents: Mapping[str, int]) -> None:
+    """Raise PT710 when an access would leave its tensor."""
+    needed, available = step.needed.evaluate(extents), step.available.evaluate(extents)
+    if needed > available:
+        raise error("PT710", f"{step.what or 'an access'} reaches {needed} where `{step.available}` is {available}", step.span)
 
 
 def window(tensors: Mapping[str, Array], param: t.Param, extents: Mapping[str, int]) -> Array:
@@ -263,7 +272,7 @@ class _Kernel:
         whole = np.concatenate(parts, axis=axis)
         name = {"max": "amax", "min": "amin"}.get(kind, kind)
         value = whole.astype(np.float64) if target.dtype.is_float else whole
-        result = REGISTRY[name].reference(value, dim=axis, keepdim=True)
+        result = REGISTRY[name].meaning(value, dim=axis, keepdim=True)
         shape = self.shape(target)
         tile = self.tiles[target.name] = _Tile(_poison(shape, target.dtype), np.zeros(shape, dtype=bool))
         rows, cols = result.shape
@@ -302,10 +311,10 @@ def evaluate(op: t.BlockOp, operands: Sequence[Array], dtypes: Sequence[DType]) 
     if op.name in ("cast", "bitcast"):
         attributes = cast("dict[str, Any]", dict(op.attributes))
         value = operands[0].astype(np.float64) if dtypes[0].is_float and op.name == "cast" else operands[0]
-        return np.asarray(REGISTRY[op.name].reference(value, dtype=op.dtype, source=dtypes[0], **attributes))
+        return np.asarray(REGISTRY[op.name].meaning(value, dtype=op.dtype, source=dtypes[0], **attributes))
     wide = [v.astype(np.float64) if d.is_float else v for v, d in zip(operands, dtypes, strict=True)]
     with np.errstate(all="ignore"):
-        return rounded(np.asarray(REGISTRY[op.name].reference(*wide, **_keywords(op))), op.dtype)
+        return rounded(np.asarray(REGISTRY[op.name].meaning(*wide, **_keywords(op))), op.dtype)
 
 
 def _keywords(op: t.BlockOp) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.graph import Graph, Value
 from pypto_dsl.compiler.index import Index, as_index, minimum
 from pypto_dsl.compiler.ops import live
-from pypto_dsl.compiler.ops.definition import Call, Typing
+from pypto_dsl.compiler.ops.bounds import require_within
+from pypto_dsl.compiler.ops.definition import Call, Typing, current_builder
 from pypto_dsl.compiler.ops.shapes import axis_of, from_attribute, require_equal, same, shape_text
 from pypto_dsl.compiler.ops.typing import atype
 from pypto_dsl.compiler.promotion.families import assign
@@ -75,7 +76,15 @@ def insert(call: Call) -> Shapes:
         if (beyond is not None and beyond > 0) or (offset.constant is not None and offset.constant < 0):
             raise call.refuse("PT314", f"axis {axis} of the destination has extent {have}, and {extent} elements are written at {offset}",
                               help=f"the destination has shape {shape_text(target.shape)}, the value {shape_text(value.shape)}")
+        _within(call, offset, extent, have)
     return (target.shape,)
+
+
+def _within(call: Call, offset: Index, extent: Index, have: Index) -> None:
+    """What happens on every path is checked before the kernel runs; what happens in a loop or a branch is guarded there."""
+    builder = current_builder()
+    if builder is not None and builder.region is builder.graph.body:
+        require_within(call.graph, offset, extent, have, call.span, call.name)
 
 
 def concat(call: Call) -> Shapes:
@@ -138,6 +147,7 @@ def element(call: Call) -> Shapes:
         room = (have - offset).constant
         if (room is not None and room <= 0) or (offset.constant is not None and offset.constant < 0):
             raise call.refuse("PT132", f"index {offset} is outside axis {axis} of extent {have}")
+        _within(call, offset, as_index(1), have)
     return ((),)
 
 

@@ -238,6 +238,7 @@ class _Assigner:
         window = place_at(place, cast("tuple[Index | int, ...]", op.attributes["offsets"]), value.type.shape)
         group = self.partition.owner.get(value)
         direct = (group is not None and value not in self.storage.places and not copies and not self._reshaped(value)
+                  and self._known_before(window, group.ops[0])
                   and all(r.opcode == "insert" and r.operands[1].type.rank and self.storage.places.get(r.operands[0]) == place and disjoint(r, op)
                           for r in self.liveness.read_from(self._aliases_of_tensor(place.tensor), group.ops[0], op)))
         if direct:
@@ -248,6 +249,12 @@ class _Assigner:
                 self.place(value)
             copies.append(Copy(value, window))
         self.storage.instead[op] = copies
+
+    def _known_before(self, place: Place, op: Op) -> bool:
+        """Whether every element read that the place depends on stands before ``op``."""
+        used = place.base.variables()
+        position = self.liveness.position
+        return all(position[made] < position[op] for made in position if made.opcode == "load_scalar" and made.attributes.get("symbol") in used)
 
     def _reshaped(self, value: Value) -> bool:
         """Whether a reshape sees the value, which a window of a larger tensor would not suit."""

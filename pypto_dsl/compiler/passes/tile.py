@@ -6,11 +6,13 @@ from typing import cast
 
 from pypto_dsl.compiler.dtypes import I64
 from pypto_dsl.compiler.errors import CompilerBug
-from pypto_dsl.compiler.graph import HOST, Graph, Op, Value
-from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.compiler.graph import HOST, Graph, Op, Value, walk
+from pypto_dsl.compiler.index import Index, as_index, maximum
+from pypto_dsl.compiler.ops.bounds import unproved
+from pypto_dsl.compiler.ops.live import is_never_negative
 from pypto_dsl.compiler.passes import rows, schedules, storage
 from pypto_dsl.compiler.passes.blocks import BlockBuilder, Names, element_name
-from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition
+from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition, Single
 from pypto_dsl.compiler.passes.spaces import Folded
 from pypto_dsl.compiler.passes.storage import Storage
 from pypto_dsl.compiler.passes.tiling import Tiling, Uses
@@ -33,6 +35,8 @@ class _Steps:
     def __init__(self, graph: Graph, partition: Partition, places: Storage, target: Target, choices: TileChoices) -> None:
         self.graph, self.partition, self.places, self.target, self.choices = graph, partition, places, target, choices
         self.copied = self.read = 0
+        self.order = {op: i for i, op in enumerate(walk(graph.body))}
+        self.checked = {(c.left, c.right) for c in graph.checks}
 
     def program(self) -> tuple[t.Step, ...]:
         return (*self.items(self.partition.items), *map(self.copy, self.places.copies))
@@ -40,6 +44,7 @@ class _Steps:
     def items(self, items: list[Item]) -> tuple[t.Step, ...]:
         found: list[t.Step] = []
         for item in items:
+            found += self.guards(item, items)
             if isinstance(item, Group):
                 found.append(group_kernels(self.graph, item, self.places, self.partition, self.target, self.choices))
                 continue
@@ -51,6 +56,44 @@ class _Steps:
             elif item.op.opcode not in ("insert", "empty", *VIEWS):
                 found.append(self.host(item.op))
         return tuple(found)
+
+    def guards(self, item: Item, items: list[Item]) -> list[t.Step]:
+        """What must hold before an item touches memory and is not proved: windows it writes, elements it reads, axes it takes one of."""
+        if isinstance(item, Nested):
+            return []
+        ops = list(item.ops) if isinstance(item, Group) else [item.op]
+        mine = set(ops)
+        if isinstance(item, Group):  # a value that a group writes straight into a window is guarded here, before the write itself
+            ops += [s.op for s in items if isinstance(s, Single) and s.op.opcode == "insert" and s.op.operands[1] in self.places.writes
+                    and self.partition.owner.get(s.op.operands[1]) is item]
+        elif item.op.opcode == "insert" and self.partition.owner.get(item.op.operands[1]) in items and item.op.operands[1] in self.places.writes:
+            ops = []
+        seen: set[Op] = set()
+        while ops:
+            op = ops.pop()
+            if op in seen:
+                continue
+            seen.add(op)
+            if op in mine or op.opcode in VIEWS:
+                ops += [made for o in op.operands if (made := self.partition.cloned.get(o)) is not None and made.opcode in VIEWS]
+        return [t.GuardStep(needed, available, op.opcode, op.span) for op in sorted(seen, key=self.order.__getitem__)
+                for needed, available in self.unproved(op)]
+
+    def unproved(self, op: Op) -> list[tuple[Index, Index]]:
+        """Bounds of an operation that are neither proved nor checked before the program runs."""
+        found: list[tuple[Index, Index]] = []
+        if op.opcode in ("insert", "load_scalar"):
+            offsets = [as_index(o) for o in cast("tuple[Index | int, ...]", op.attributes["offsets"])]
+            extents = op.operands[1].type.live if op.opcode == "insert" else (as_index(1),) * len(offsets)
+            for offset, extent, have in zip(offsets, extents, op.operands[0].type.shape, strict=True):
+                found += unproved(self.graph, offset, extent, have)
+        elif op.opcode == "reshape" and (window := op.operands[0].op) is not None and window.opcode == "view":
+            seen = op.operands[0].type  # an axis of extent 1 that a reshape drops holds one element, not none
+            offsets = [as_index(o) for o in cast("tuple[Index | int, ...]", window.attributes["offsets"])]
+            for offset, e, live, have in zip(offsets, seen.shape, seen.live, window.operands[0].type.live, strict=True):
+                if e.constant == 1 and live.constant != 1:
+                    found += unproved(self.graph, offset, as_index(1), have)
+        return [(n, a) for n, a in found if (maximum(n, a), a) not in self.checked and not is_never_negative(a - n, self.graph)]
 
     def nested(self, item: Nested) -> tuple[t.Step, ...]:
         op = item.op
@@ -141,7 +184,10 @@ def user_tile(group: Group) -> tuple[int, ...] | None:
 
 
 def obeying(choices: TileChoices, folded: Folded, wish: tuple[int, ...]) -> TileChoices:
-    """The choices with the user's tile, folded like the space and rounded up to the target's geometry."""
+    """The choices with the user's tile, folded like the space and rounded up to the target's geometry.
+
+    Reductions take no more of it at a time than the target can; a row of unknown length stays whole when it fits the tile.
+    """
 
     def size(dims: tuple[int, ...], align: int) -> int:
         total = 1
@@ -153,9 +199,12 @@ def obeying(choices: TileChoices, folded: Folded, wish: tuple[int, ...]) -> Tile
         return -(-total // align) * align
 
     rows, cols = size(folded.dims[-2], choices.align[0]), size(folded.dims[-1], choices.align[1])
-    extent = folded.cols.constant
-    whole = choices.whole_row if extent is not None and cols >= extent else 0
-    return replace(choices, flat=cols, rows=rows, cols=cols, plane=(rows, cols), whole_row=whole, column_rows=rows, column_cols=cols)
+    extent, most = folded.cols.constant, choices.whole_row
+    shorter = cols if most is None else min(cols, most)
+    whole = shorter if extent is None else most if cols >= extent else 0
+    across = max(rows, cols) if choices.across is None else choices.across
+    return replace(choices, flat=cols, rows=min(rows, across), cols=cols, plane=(rows, cols), whole_row=whole, column_rows=rows,
+                   column_cols=min(cols, across))
 
 
 def _scalars(graph: Graph, steps: tuple[t.Step, ...], checks: object) -> tuple[t.Scalar, ...]:

@@ -387,6 +387,16 @@ class ReadElement:
 
 
 @dataclass(frozen=True)
+class GuardStep:
+    """``needed <= available``, or the program stops with PT710 before the next step; ``what`` names the operation that needs it."""
+
+    needed: Index
+    available: Index
+    what: str = ""
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
 class LoopStep:
     """``for var in range(start, stop, step)`` around steps."""
 
@@ -410,7 +420,7 @@ class BranchStep:
 
 
 # A kernel step lists the variants of one TileKernel.
-Step = Union[tuple[TileKernel, ...], HostCall, ReadElement, LoopStep, BranchStep]
+Step = Union[tuple[TileKernel, ...], HostCall, ReadElement, GuardStep, LoopStep, BranchStep]
 
 
 @dataclass(frozen=True)
@@ -441,7 +451,7 @@ class PlacedStatement:
 
 
 __all__ = [
-    "Accumulate", "Block", "BlockOp", "BranchStep", "Buffer", "Constant", "Fill", "Finish", "For", "Grid", "HostCall", "If",
+    "Accumulate", "Block", "BlockOp", "BranchStep", "Buffer", "Constant", "Fill", "Finish", "For", "Grid", "GuardStep", "HostCall", "If",
     "IndexValue", "Init", "LaneIndex", "Layout", "Let", "Load", "LoopKind", "LoopStep", "Operand", "Pad", "Param",
     "PlacedStatement", "Program", "Read", "ReadBuffer", "ReadElement", "Reduce", "ReduceKind", "Region", "Role", "Scalar",
     "ScalarRead", "Statement", "Step", "Store", "TileKernel", "Unit", "Workspace", "Write", "replace",

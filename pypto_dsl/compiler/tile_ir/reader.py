@@ -160,7 +160,7 @@ class _Reader:
             return self.make(nodes.BranchStep, options, ops=tuple(map(self.read_operation, ops)), condition=self.operand(condition),
                              steps=self.steps(steps), orelse=() if orelse is None else self.steps(orelse))
         name, *fields, location = tree.children
-        classes: dict[str, Any] = {keyword(k): k for k in (nodes.HostCall, nodes.ReadElement)}
+        classes: dict[str, Any] = {keyword(k): k for k in (nodes.HostCall, nodes.ReadElement, nodes.GuardStep)}
         if str(name) not in classes:
             raise self.refuse(f"there is no step `{name}`", name, f"steps of the host are {', '.join(classes)}")
         made: nodes.Step = self.build(classes[str(name)], name, fields, {} if location is None else {"span": self.location(location)})

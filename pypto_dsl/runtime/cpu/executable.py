@@ -18,13 +18,14 @@ from pypto_dsl.codegen.llvm.kernel import Signature
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.graph import Check
 from pypto_dsl.compiler.tile_ir import nodes as t
 from pypto_dsl.runtime.cpu import fastcall, jit
 from pypto_dsl.runtime.cpu.arguments import Array, bind
 from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory
 from pypto_dsl.runtime.cpu.fastcall import FastCall
 from pypto_dsl.runtime.cpu.pool import Pool, shared_pool
-from pypto_dsl.runtime.tile_interpreter import host_call, scalar_value, window
+from pypto_dsl.runtime.tile_interpreter import guard, host_call, scalar_value, window
 
 _ALIGNMENT = 64
 Number = float | int
@@ -122,9 +123,7 @@ class Executable:
         """`run` without the launcher: every check in Python, arrays of any layout."""
         bound = bind(self.program, arrays, {n: int(v) for n, v in (scalars or {}).items() if isinstance(v, (int, np.integer))})
         for left, right, span in self.program.checks:
-            if left.evaluate(bound.symbols) != right.evaluate(bound.symbols):
-                raise error("PT707", f"`{left}` is {left.evaluate(bound.symbols)} and `{right}` is {right.evaluate(bound.symbols)}, "
-                                     "and the operation needs them equal", span)
+            _test(Check(left, right, span), bound.symbols)
         call = _Call(dict(bound.arrays), dict(bound.symbols), {**bound.symbols, **(scalars or {})})
         for workspace in self.program.workspaces:
             shape = tuple(e.evaluate(call.extents) for e in workspace.shape)
@@ -148,6 +147,8 @@ class Executable:
                 call.scalars[step.name] = element.item()
                 if step.symbol:
                     call.extents[step.symbol] = call.scalars[step.symbol] = int(element)
+            elif isinstance(step, t.GuardStep):
+                guard(step, call.extents)
             else:
                 host_call(step, call.memory, call.extents, call.scalars)
 
@@ -187,6 +188,15 @@ class Executable:
         least = 1 if kernel.whole_items else math.ceil(int(self._launch["chunk_elements"]) / per_item)
         fair = items // (threads * int(self._launch["chunks_per_thread"]))
         return min(items, max(1, least, min(fair, 16 * least), -(-items // launcher.MAX_CHUNKS)))
+
+
+def _test(check: Check, symbols: Mapping[str, int]) -> None:
+    left, right = check.left.evaluate(symbols), check.right.evaluate(symbols)
+    if left == right:
+        return
+    if check.is_bound:
+        raise error("PT710", f"an access reaches {left} where `{check.right}` is {right}", check.span)
+    raise error("PT707", f"`{check.left}` is {left} and `{check.right}` is {right}, and the operation needs them equal", check.span)
 
 
 def kernels_of(steps: Sequence[t.Step]) -> Iterator[t.TileKernel]:
