@@ -29,6 +29,8 @@ class TileChoices:
     ``align`` (rows, cols): tile extents are multiples of these. ``rematerialize``: how many cheap operations may be computed again
     instead of keeping a value between the Blocks of a row. ``obey``: the user's vector tile shape is used (rounded up to ``align``).
     ``separate``: a loop over pieces holds one reduction and no stores (the accumulator owns the registers meanwhile).
+    ``across``: a reduction takes at most so many rows (columns, when it runs along rows) at a time, whatever the user's tile: the
+    tile is walked in strips of it (None: the whole tile at once).
     """
 
     flatten: bool
@@ -44,6 +46,7 @@ class TileChoices:
     rematerialize: int = 0
     obey: bool = True
     separate: bool = False
+    across: int | None = None
 
 
 @dataclass(frozen=True)
