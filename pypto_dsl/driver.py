@@ -285,7 +285,7 @@ class Kernel:
         why = ""
         while True:
             try:
-                captured = capture(self.function, self.name, self.signature, arguments, self.options, self.tensor_parameters)
+                captured = capture(self.function, self.name, self.signature, arguments, self.options)
                 break
             except NeedsValue as needed:
                 if needed.parameter not in arguments.floats:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
@@ -21,7 +21,7 @@ from pypto_dsl.frontend.keys import Read, reads_of
 from pypto_dsl.frontend.options import KernelOptions, leave_tiles, outside
 from pypto_dsl.frontend.rewrite import definition_of, rewrite
 from pypto_dsl.frontend.scalar import SymbolicScalar, is_symbolic
-from pypto_dsl.frontend.settle import settle
+from pypto_dsl.frontend.settle import live_values, settle
 from pypto_dsl.frontend.tensor import Tensor, wrap
 from pypto_dsl.frontend.trace import Trace, tracing
 
@@ -73,8 +73,7 @@ def _float_type(value: Any, tensors: Mapping[str, TensorArgument]) -> TensorType
     return TensorType(F64 if any(t.dtype == F64 for t in tensors.values()) else F32, (), weak=True)
 
 
-def capture(function: FunctionType, name: str, signature: inspect.Signature, arguments: Arguments, options: KernelOptions,
-            tensor_parameters: Sequence[str]) -> Captured:
+def capture(function: FunctionType, name: str, signature: inspect.Signature, arguments: Arguments, options: KernelOptions) -> Captured:
     """Run ``function`` once with symbolic tensors and record what it does. Raises KernelError at the user's line, NeedsValue for a
     run-time float that Python needs."""
     definition = definition_of(function)
@@ -111,7 +110,7 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
             handle.cell.parameter = key in arguments.tensors
             bound[key] = handle
         handles = {k: h for k, h in bound.items() if k in arguments.tensors}
-        run = rewrite(function, HOOKS, tensor_parameters) or function
+        run = rewrite(function, HOOKS, tuple(arguments.tensors)) or function
         returned = run(*_positional(signature, bound), **_keywords(signature, bound))
         for key, handle in handles.items():
             value = trace.read(handle.cell)
@@ -171,7 +170,10 @@ def _returned(trace: Trace, name: str, returned: Any, span: Span) -> tuple[str, 
 
 
 def _lost_rebinds(trace: Trace, graph: Graph, parameters: Mapping[str, Value], handles: Mapping[str, Tensor]) -> Exception | None:
-    """`out = x + y` loses its result: an error when the parameter is never touched, or when its new value is never used."""
+    """`out = x + y` loses its result: an error when the parameter is never touched, or when its new value is never used.
+
+    In the body of a loop or branch a value is used when a result depends on it: that the region passes it on is no use.
+    """
     if not trace.rebinds:
         return None
     used: set[Value] = set()
@@ -181,16 +183,19 @@ def _lost_rebinds(trace: Trace, graph: Graph, parameters: Mapping[str, Value], h
             used.update(region.yields)
     used.update(graph.results())
     used.update(trace.forwards.values())  # values that a loop only reads
+    live = live_values(graph, trace.forwards)
     for rebind in trace.rebinds:
         value = rebind.value
         if not isinstance(value, Tensor) or rebind.name not in handles or value.cell is handles[rebind.name].cell:
             continue
-        made = trace.frames[0].values.get(value.cell)
-        lost = made is not None and made not in used
+        made = rebind.frame.values.get(value.cell) or trace.frames[0].values.get(value.cell)
+        lost = made is not None and made not in (used if rebind.frame.kind == "body" else live)
         untouched = parameters[rebind.name] not in used and rebind.name not in graph.outputs
         if value.cell.lens is None and (lost or untouched):
-            return error("PT104", f"`{rebind.name} = ...` binds a new local name; the caller's `{rebind.name}` is not written", rebind.span,
-                         label="this is a Python name", help=f"write into the tensor: {rebind.name}[:] = ...", fix=f"{rebind.name}[:]")
+            symbol = rebind.symbol.replace(":=", "=")
+            return error("PT104", f"`{rebind.name} {rebind.symbol} ...` binds a new local name; the caller's `{rebind.name}` is not written",
+                         rebind.span, label="this is a Python name", help=f"write into the tensor: {rebind.name}[:] {symbol} ...",
+                         fix=f"{rebind.name}[:]" if rebind.symbol == symbol else None)
     return None
 
 

@@ -260,9 +260,9 @@ class Hooks:
         return out
 
     @staticmethod
-    def rebind(name: str, value: Any) -> Any:
-        """`name = value` where ``name`` is a tensor parameter; `capture` decides whether the result is lost."""
-        need("a kernel").note_rebind(name, value, here())
+    def rebind(name: str, value: Any, symbol: str) -> Any:
+        """`name = value`, or with another ``symbol``, where ``name`` is a tensor parameter; `capture` decides whether the result is lost."""
+        need("a kernel").note_rebind(name, value, symbol, here())
         return value
 
     def call(self, f: Any, /, *args: Any, **kwargs: Any) -> Any:

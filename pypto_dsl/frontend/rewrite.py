@@ -14,7 +14,7 @@ What is rewritten, and to what (`__pt` is `control.Hooks`, passed as a closure c
     a and b, not a, c ? :    __pt.and_(a, lambda: b), __pt.not_(a), __pt.choose(c, lambda: a, lambda: b)
     a < b < c                __pt.chain(("Lt", "Lt"), a, lambda: b, lambda: c)
     f(x)                     __pt.call(f, x)   helpers are rewritten when first called; min, max, int, abs see symbols
-    out = e  (parameter)     out = __pt.rebind("out", e)
+    out = e  (parameter)     out = e; __pt.rebind("out", out, "=")   likewise `+=`, targets of tuples and annotations, and `:=`
 
 Everything else is left alone. All nodes keep their positions, so tracebacks, spans and carets are the user's own lines.
 """
@@ -33,6 +33,9 @@ HOOKS = "__pt"
 LEFT_ALONE = frozenset({"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "print", "len", "getattr",
                         "hasattr", "setattr", "type", "repr", "str"})
 PYTHON_LOOPS = frozenset({"range", "enumerate", "zip"})
+_SYMBOLS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>"}
 _ANNOTATIONS_FLAG = 0x1000000  # `from __future__ import annotations`
 Node = TypeVar("Node", bound=ast.AST)
 Statements = list[ast.stmt]
@@ -319,11 +322,26 @@ class Rewriter(ast.NodeTransformer):
         return [self.assign(node, self.name(t.id, ast.Store), unbound) if isinstance(t, ast.Name) else self.locate(ast.Delete([t]), node)
                 for t in node.targets]
 
-    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+    def _rebinds(self, node: ast.stmt, targets: Iterable[ast.expr], symbol: str) -> Statements:
+        """An assignment, and behind it a note for every parameter whose name it binds."""
         self.generic_visit(node)
-        for target in node.targets:
-            if isinstance(target, ast.Name) and target.id in self.parameters:
-                node.value = self.hook(target, "rebind", ast.Constant(target.id), node.value)
+        names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        return [node, *(self.statement(n, self.hook(n, "rebind", ast.Constant(n.id), self.name(n.id), ast.Constant(symbol)))
+                        for n in names if n.id in self.parameters)]
+
+    def visit_Assign(self, node: ast.Assign) -> Statements:
+        return self._rebinds(node, node.targets, "=")
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Statements:
+        return self._rebinds(node, [node.target] if node.value is not None else [], "=")
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Statements:
+        return self._rebinds(node, [node.target], f"{_SYMBOLS[type(node.op)]}=")
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+        self.generic_visit(node)
+        if node.target.id in self.parameters:
+            node.value = self.hook(node.target, "rebind", ast.Constant(node.target.id), node.value, ast.Constant(":="))
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:

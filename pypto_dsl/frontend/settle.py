@@ -73,7 +73,8 @@ def _variables(op: Op) -> set[str]:
 class _Liveness:
     """One backward walk in which a loop or if is live per result."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, forwards: Mapping[Value, Value] | None = None) -> None:
+        self.forwards = forwards or {}
         self.slot_of: dict[Value, tuple[Op, int]] = {}
         self.reads: dict[str, Value] = {}
         for op in walk(graph.body):
@@ -96,6 +97,8 @@ class _Liveness:
         if value in self.live:
             return
         self.live.add(value)
+        if value in self.forwards:
+            self.work.append(self.forwards[value])
         slot = self.slot_of.get(value)
         if slot is None:
             if value.op is not None:
@@ -135,6 +138,11 @@ class _Liveness:
 
 def _only(values: Any, keep: list[bool]) -> list[Value]:
     return [v for v, k in zip(values, keep, strict=False) if k]
+
+
+def live_values(graph: Graph, forwards: Mapping[Value, Value]) -> set[Value]:
+    """The values that a recorded graph's results depend on; ``forwards`` are what a loop's arguments stand for that it only reads."""
+    return _Liveness(graph, forwards).live
 
 
 def prune(graph: Graph) -> None:
@@ -210,4 +218,4 @@ def _rename(graph: Graph, names: dict[str, Index]) -> None:
             op.attributes[key] = attribute(x)
 
 
-__all__ = ["indexes_in", "prune", "settle"]
+__all__ = ["indexes_in", "live_values", "prune", "settle"]

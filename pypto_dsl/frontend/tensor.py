@@ -11,9 +11,9 @@ from pypto_dsl.compiler.errors import Label, error
 from pypto_dsl.compiler.graph import TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY, layout
+from pypto_dsl.compiler.ops.bounds import require_within
 from pypto_dsl.compiler.ops.core import cast, full, ne
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
-from pypto_dsl.compiler.ops.bounds import require_within
 from pypto_dsl.compiler.ops.definition import Call
 from pypto_dsl.compiler.ops.shapes import element_count, require_equal, shape_text
 from pypto_dsl.compiler.ops.typing import atype

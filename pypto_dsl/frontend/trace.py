@@ -73,10 +73,12 @@ class LocalWrite:
 
 @dataclass(frozen=True)
 class Rebind:
-    """`name = value` where ``name`` is a tensor parameter of the kernel."""
+    """`name = value` where ``name`` is a tensor parameter of the kernel: written with ``symbol`` (`+=`), in the region ``frame``."""
 
     name: str
     value: object
+    symbol: str
+    frame: Frame
     span: Span | None
 
 
@@ -282,9 +284,9 @@ class Trace:
         self.emit(record)
         return found[0]
 
-    def note_rebind(self, name: str, value: object, span: Span | None) -> None:
+    def note_rebind(self, name: str, value: object, symbol: str, span: Span | None) -> None:
         """Remember `name = value` of a tensor parameter."""
-        self.rebinds.append(Rebind(name, value, span))
+        self.rebinds.append(Rebind(name, value, symbol, self.frames[-1], span))
 
     # ---- tails where regions meet: the whole tensor and its live extents as scalars --------------------------------------------------
 
