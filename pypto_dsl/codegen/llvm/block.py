@@ -71,6 +71,9 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
     together = max(lanes.together(), 2 if paired or lanes.context.ahead else 1)
 
     def step(columns: Sequence[Value], mask: Value | None, past_caches: bool = False) -> None:
+        for view in lanes.context.ahead if past_caches and mask is None else ():
+            for column in columns:
+                b.prefetch(address(b, view, row, column))
         _written(lanes, row, columns, mask, past_caches)
 
     def through_caches() -> None:
@@ -89,15 +92,7 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
         head = b.intrinsic("llvm.smin", ((-start).lshr(size.bit_length() - 1)) & (unit - 1), count)
         b.loop(0, head, width, lambda i, _: step([i], b.lane_mask(i, head, width)), hint="head")
         full = head + ((count - head) & -(width * together))
-
-        def turn(i: Value, _: list[Value]) -> None:
-            columns = _neighbours(i, width, together)
-            for view in lanes.context.ahead:
-                for column in columns:
-                    b.prefetch(address(b, view, row, column))
-            step(columns, None, True)
-
-        b.loop(head, full, width * together, turn, hint="stream")
+        b.loop(head, full, width * together, lambda i, _: step(_neighbours(i, width, together), None, True), hint="stream")
         b.loop(full, count, width, lambda i, _: step([i], b.lane_mask(i, count, width)), hint="tail")
 
     if streaming is True:
@@ -310,16 +305,27 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
     full = stop if known is not None and known % sums.PARTIALS == 0 else start + ((stop - start) & -sums.PARTIALS)
     parts = sums.PARTIALS // width
 
+    apart = [s for s in states if sums.keeps_nan_apart(b, s.kind, s.dtype)]  # each with a mask behind the partials
+
     def turn(column: Value, carried: list[Value]) -> list[Value]:
         result: list[Value] = list(carried)
-        for part, values in enumerate(_written(lanes, row, _neighbours(column, width, parts), None)):
-            for k, s in enumerate(states):
-                value = elements.to_memory(b, values[key(s.reduce.value)], s.dtype)
-                result[k * parts + part] = sums.combine(b, s.kind, s.dtype, carried[k * parts + part], value)
+        every = _written(lanes, row, _neighbours(column, width, parts), None)
+        for k, s in enumerate(states):
+            values = [elements.to_memory(b, v[key(s.reduce.value)], s.dtype) for v in every]
+            step = sums.ordered if s in apart else sums.combine
+            for part, value in enumerate(values):
+                result[k * parts + part] = step(b, s.kind, s.dtype, carried[k * parts + part], value)
+            if s in apart:
+                place = len(states) * parts + apart.index(s)
+                result[place] = sums.any_nan(b, values) | carried[place]
         return result
 
-    carried = [value for value in fresh for _ in range(parts)]
-    return full, b.loop(start, full, sums.PARTIALS, turn, carried, "sum", at_least_once=known is not None)
+    carried = [value for value in fresh for _ in range(parts)] + [b.constant(Type("i1", width), 0) for _ in apart]
+    results = b.loop(start, full, sums.PARTIALS, turn, carried, "sum", at_least_once=known is not None)
+    for mask, s in zip(results[len(states) * parts:], apart, strict=True):
+        first = states.index(s) * parts
+        results[first] = b.select(mask, float("nan"), results[first])
+    return full, results[:len(states) * parts]
 
 
 # ---- reductions down the rows -----------------------------------------------------------------------------------------------

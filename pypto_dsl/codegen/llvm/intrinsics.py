@@ -84,11 +84,15 @@ def extreme(b: Builder, x: Value, y: Value, dtype: DType, largest: bool) -> Valu
 
 
 def _range(b: Builder, x: Value, y: Value, largest: bool) -> Value:
-    """One instruction orders the zeros; it prefers numbers to NaN, so NaN is put back."""
+    """The number by one instruction, and NaN put back."""
+    return b.select(b.compare("uno", x, y), x + y, larger_number(b, x, y, largest))
+
+
+def larger_number(b: Builder, x: Value, y: Value, largest: bool) -> Value:
+    """Maximum or minimum by the instruction that orders the zeros; it prefers numbers to NaN."""
     name = "llvm.x86.avx512.mask.range.ps.512"
     control, keep, rounding = b.constant(I32, 5 if largest else 4), b.constant(Type("i16"), -1), b.constant(I32, 4)
-    ordered = b.call(x.type, name, x, y, control, b.constant(x.type, 0.0), keep, rounding)
-    return b.select(b.compare("uno", x, y), x + y, ordered)
+    return b.call(x.type, name, x, y, control, b.constant(x.type, 0.0), keep, rounding)
 
 
 def _extreme(largest: bool) -> Writer:

@@ -7,9 +7,12 @@ as a binary counter carries. The order depends on the extent only, so every widt
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from pypto_dsl.codegen.llvm import elements
 from pypto_dsl.codegen.llvm.builder import I64, PTR, Builder, Module, Type, Value
-from pypto_dsl.codegen.llvm.intrinsics import extreme
+from pypto_dsl.codegen.llvm.intrinsics import extreme, larger_number
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.tile_ir.nodes import ReduceKind
@@ -40,6 +43,21 @@ def combine(b: Builder, kind: ReduceKind, dtype: DType, x: Value, y: Value) -> V
     if kind in ("any", "all"):
         return x | y if kind == "any" else x & y
     return extreme(b, x, y, dtype, kind == "max")
+
+
+def keeps_nan_apart(b: Builder, kind: ReduceKind, dtype: DType) -> bool:
+    """Whether an extreme is found faster by `ordered` steps and one look at NaN for several values."""
+    return kind in ("max", "min") and dtype is dtypes.F32 and b.level.has_ranges
+
+
+def ordered(b: Builder, kind: ReduceKind, dtype: DType, x: Value, y: Value) -> Value:
+    """One step of an extreme of numbers; a NaN is passed over."""
+    return larger_number(b, x, y, kind == "max")
+
+
+def any_nan(b: Builder, values: list[Value]) -> Value:
+    """The lanes that hold a NaN in any of the vectors, whose number is even."""
+    return reduce(or_, [b.compare("uno", x, y) for x, y in zip(values[::2], values[1::2], strict=True)])
 
 
 def tree(b: Builder, kind: ReduceKind, dtype: DType, partials: list[Value]) -> Value:

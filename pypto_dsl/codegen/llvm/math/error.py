@@ -6,7 +6,7 @@ from pypto_dsl.codegen.llvm.builder import Builder, Value
 from pypto_dsl.codegen.llvm.math.exponential import exp_parts, expm1_reduced, over_one_plus, reduce, scaled_exp
 from pypto_dsl.codegen.llvm.math.tables import (
     INFINITY,
-    clamp,
+    at_most,
     constant,
     constant_pair,
     copysign,
@@ -21,7 +21,7 @@ from pypto_dsl.codegen.llvm.math.tables import (
 
 def erf(b: Builder, x: Value) -> Value:
     """The error function: x + x P(x^2) for small |x|, 1 - exp(-(a + a P(a))) beyond."""
-    a = clamp(b, magnitude(b, x), 0.0, 4.0)
+    a = at_most(b, magnitude(b, x), 4.0)
     small = b.fma(x, b.horner(x * x, polynomial("erf_small")), x)
     part = reduce(b, -b.fma(a, b.horner(a, polynomial("erf_large")), a))
     large = 1.0 - scaled_exp(b, part)
@@ -35,7 +35,7 @@ def gelu_erf(b: Builder, x: Value) -> Value:
     a Phi(-a) = exp(-a^2/2) q P(2q - 1) with q = a/(a + k). q and a^2 are kept in two parts, so that the far negative tail keeps
     its last bits. gelu(x) = -a Phi(-a) for x < 0 and x - a Phi(-a) for x > 0.
     """
-    a = clamp(b, magnitude(b, x), 0.0, 14.5)
+    a = at_most(b, magnitude(b, x), 14.5)
     k = constant("gelu_centre")
     terms = polynomial("gelu_mills")
     divisor, divisor_low = two_sum(b, a, b.constant(x.type, k))
@@ -65,7 +65,7 @@ def gelu_tanh(b: Builder, x: Value) -> Value:
 
     The argument 2u is kept in two parts: at x = -8 an error of one part in 2^24 would be 40 ulp of the result.
     """
-    a = clamp(b, magnitude(b, x), 0.0, 11.0)
+    a = at_most(b, magnitude(b, x), 11.0)
     linear, linear_low = constant_pair("gelu_linear")
     cubic, cubic_low = constant_pair("gelu_cubic")
     square, square_low = two_product(b, a, a)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pypto_dsl.codegen.llvm.builder import Builder, Value
 from pypto_dsl.codegen.llvm.math.tables import (
     ROUNDING,
+    at_least,
     clamp,
     copysign,
     magnitude,
@@ -118,7 +119,7 @@ def expm1(b: Builder, x: Value) -> Value:
 def tanh(b: Builder, x: Value) -> Value:
     """Hyperbolic tangent, at most 2 ulp: h/(1 - h) with h = (1 - e^(-2|x|))/2, the quotient corrected for both roundings."""
     a = magnitude(b, x)
-    high, low = expm1_parts(b, clamp(b, a * -2.0, -20.0, 0.0))
+    high, low = expm1_parts(b, at_least(b, a * -2.0, -20.0))
     minus_h = high + low
     denominator, rest = two_sum_ordered(b, b.constant(x.type, 1.0), minus_h)
     reciprocal = 1.0 / denominator
@@ -137,29 +138,29 @@ def sigmoid(b: Builder, x: Value) -> Value:
 
 def silu(b: Builder, x: Value) -> Value:
     """x/(1 + e^-x), at most 2 ulp in both tails; silu(-inf) is NaN, as inf/inf is."""
-    part = reduce(b, clamp(b, -magnitude(b, x), -120.0, 0.0))  # -105 e^-105 is still a subnormal
+    part = reduce(b, at_least(b, -magnitude(b, x), -120.0))  # -105 e^-105 is still a subnormal
     t = expm1_reduced(b, part.r)
     e = scale(b, t + 1.0, part.shifted, part.number)
     negative = scale(b, b.fma(x, t, x), part.shifted, part.number)
     value = over_one_plus(b, b.select(b.compare("olt", x, 0.0), negative, x), e)
-    infinite = b.compare("oeq", magnitude(b, x), float("inf"))
-    return b.select(infinite, x + magnitude(b, x), value)  # inf stays, and inf - inf is NaN
+    # -inf has become NaN in x + x t, because t is negative at the limit; inf - inf of the correction is put right here
+    return b.select(b.compare("oeq", x, float("inf")), x, value)
 
 
 def _exp_of_minus_magnitude(b: Builder, x: Value) -> Value:
-    return scaled_exp(b, reduce(b, clamp(b, -magnitude(b, x), -104.0, 0.0)))
+    return scaled_exp(b, reduce(b, at_least(b, -magnitude(b, x), -104.0)))
 
 
 def over_one_plus(b: Builder, numerator: Value, e: Value) -> Value:
     """``numerator / (1 + e)`` for e in [0, 1] and a finite numerator.
 
-    One step corrects for the roundings of the sum and of the quotient; 1 - e/2 is 1/(1 + e) to a tenth, enough for a correction
-    below an ulp. The residue is computed negated, so that it is +0 when exact and the quotient's zero keeps its sign.
+    One step corrects for the roundings of the sum and of the quotient q: ``numerator - q`` is exact, because q lies between half the
+    numerator and the numerator (Sterbenz), so the residue ``(numerator - q) - q e`` is rounded once. 1 - e/2 is 1/(1 + e) to a
+    tenth, enough for a correction below an ulp. The residue is computed negated, so that it is +0 when exact and the quotient's
+    zero keeps its sign.
     """
-    denominator = e + 1.0
-    excess = (denominator - 1.0) - e
-    q = numerator / denominator
-    residue = b.fma(-q, excess, b.fma(q, denominator, -numerator))
+    q = numerator / (e + 1.0)
+    residue = b.fma(q, e, q - numerator)
     return b.fma(-residue, b.fma(e, -0.5, 1.0), q)
 
 

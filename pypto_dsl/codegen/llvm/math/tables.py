@@ -43,8 +43,17 @@ def constant_pair(name: str) -> tuple[float, float]:
 
 def clamp(b: Builder, x: Value, low: float, high: float) -> Value:
     """``x`` limited to [low, high]; a NaN stays (the comparisons are ordered and false for it)."""
-    above = b.select(b.compare("ogt", x, high), high, x)
-    return b.select(b.compare("olt", above, low), low, above)
+    return at_least(b, at_most(b, x, high), low)
+
+
+def at_least(b: Builder, x: Value, low: float) -> Value:
+    """``x``, but not below ``low``; a NaN stays."""
+    return b.select(b.compare("olt", x, low), low, x)
+
+
+def at_most(b: Builder, x: Value, high: float) -> Value:
+    """``x``, but not above ``high``; a NaN stays."""
+    return b.select(b.compare("ogt", x, high), high, x)
 
 
 def magnitude(b: Builder, x: Value) -> Value:
