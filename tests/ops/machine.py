@@ -26,7 +26,7 @@ def primitives_target(without: Sequence[str] = ()) -> Target:
     ops: dict[str, list[str]] = {n: list(WIDE) for n, d in REGISTRY.items() if d.is_primitive and n not in without}
     ops |= {name: ["*"] for name in ("cast", "bitcast", "where")}
     ops |= {n: ["*"] for n, d in REGISTRY.items() if d.is_primitive and d.family in ("layout", "generator", "scalar", "index")}
-    return from_data({"name": "primitives", "title": "primitives", "family": "none", "tile": TILE, "ops": ops})
+    return from_data({"name": "primitives", "title": "primitives", "family": "none", "tile": TILE, "ops": ops, "limits": {}})
 
 
 PRIMITIVES = primitives_target()

@@ -165,7 +165,7 @@ def test_primitives_are_bodies_of_an_ellipsis() -> None:
 
 
 def test_a_target_without_anything_refuses_by_name() -> None:
-    bare = from_data({"name": "bare", "title": "bare", "family": "none", "tile": TILE, "ops": {}})
+    bare = from_data({"name": "bare", "title": "bare", "family": "none", "tile": TILE, "ops": {}, "limits": {}})
     with pytest.raises(KernelError) as caught:
         legalize(promote(recorded("sin", F32, {})), bare)
     assert caught.value.code == "PT502" and "bare" in str(caught.value)
