@@ -53,10 +53,8 @@ def stages(graph: Graph, target: Target) -> Iterator[Stage]:
 def lower(graph: Graph, target: Target | str) -> Program:
     """The placed program of ``graph`` for ``target``. Raises KernelError for what the target cannot do."""
     found = load(target) if isinstance(target, str) else target
-    last: Stage | None = None
-    for last in stages(graph, found):
-        pass
-    if last is None or not isinstance(last.result, Program):
+    *_, last = stages(graph, found)
+    if not isinstance(last.result, Program):
         raise TypeError("the pipeline ended without a program")
     return last.result
 

@@ -133,7 +133,8 @@ def check_extents(graph: Graph, values: Mapping[str, int]) -> None:
     for check in graph.checks:
         left, right = check.left.evaluate(values), check.right.evaluate(values)
         if left != right and check.is_bound:
-            raise error("PT710", f"{check.what or 'the kernel'} reaches {left} where `{text(check.right, Spelling(names=lambda n: _spelled(graph, n)))}` "
+            limit = text(check.right, Spelling(names=lambda name: _spelled(graph, name)))
+            raise error("PT710", f"{check.what or 'the kernel'} reaches {left} where `{limit}` "
                                  f"is {right}", check.span, others=_called(), help="write and index inside the tensor", left=left, right=right)
         if left != right:
             spelled = [text(side, Spelling(names=lambda name: _spelled(graph, name))) for side in (check.left, check.right)]

@@ -78,7 +78,7 @@ def window(tensors: Mapping[str, Array], param: t.Param, extents: Mapping[str, i
     strides = [s.evaluate(extents) for s in param.strides] if param.strides is not None else list(_dense(shape))
     base = param.base.evaluate(extents)
     end = base + sum((e - 1) * s for e, s in zip(shape, strides, strict=True)) if all(shape) else base
-    if base < 0 or end >= flat.size and all(shape):
+    if base < 0 or (end >= flat.size and all(shape)):
         raise CompilerBug("tile", f"{param.name} {shape} at {base} leaves its tensor of {flat.size} elements")
     return np.lib.stride_tricks.as_strided(flat[base:], shape, [s * flat.itemsize for s in strides])
 
@@ -229,7 +229,7 @@ class _Kernel:
                 tile = self.tiles[o.buffer.name]
                 at = {"full": (slice(0, rows), slice(0, cols)), "row": (slice(0, 1), slice(0, cols)),
                       "col": (slice(0, rows), slice(0, 1)), "scalar": (slice(0, 1), slice(0, 1))}[o.how]
-                if o.how in ("full", "row") and tile.values.shape[1] < cols or o.how in ("full", "col") and tile.values.shape[0] < rows:
+                if (o.how in ("full", "row") and tile.values.shape[1] < cols) or (o.how in ("full", "col") and tile.values.shape[0] < rows):
                     raise CompilerBug("tile", f"{self.kernel.name}: {o.buffer.name} is read {o.how} over {rows} x {cols} lanes")
                 return (np.broadcast_to(tile.values[at], (rows, cols)), np.broadcast_to(tile.defined[at], (rows, cols)), o.buffer.dtype)
             everywhere = np.ones((rows, cols), dtype=bool)
@@ -251,7 +251,7 @@ class _Kernel:
             tile.values[:rows, :cols] = value
             tile.defined[:rows, :cols] = defined
         for reduce in s.reduces:
-            value, defined, dtype = operand(reduce.value)
+            value, defined, _ = operand(reduce.value)
             if not defined.all():
                 raise CompilerBug("tile", f"{self.kernel.name}: undefined lanes reach the reduction {reduce.target.name}")
             if reduce.accumulate:

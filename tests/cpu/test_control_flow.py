@@ -31,7 +31,7 @@ def counter(x: T([D, 8]), n: T()):
 @case
 def float_counter(x: T([D, 8]), n: T()):
     factor = 1.0
-    for i in pypto.loop(3):
+    for _ in pypto.loop(3):
         factor = factor * 1.5
     return x * factor
 
@@ -95,7 +95,7 @@ def elements_of_generated_tensors(x: T([D, 8]), n: T()):
 @case
 def zero_trips(x: T([D, 8]), n: T()):
     y, turns = x * 2.0, 5
-    for i in pypto.loop(n[0] - n[0]):
+    for _ in pypto.loop(n[0] - n[0]):
         y, turns = y + 1.0, turns + 1
     return y * turns
 
@@ -117,7 +117,7 @@ def nested_bounds(x: T([D, 8]), n: T()):
         for j in pypto.loop(pypto.min(n[i], i + 1)):
             if pypto.is_loop_begin(j):
                 total = total + x[i:i + 1, :]
-            elif i > 1 and not (j == 1):
+            elif i > 1 and not (j == 1):  # noqa: SIM201 (`not` of a symbolic comparison is what is tested)
                 total = total - x[j:j + 1, :]
     return total
 

@@ -25,8 +25,9 @@ PRIMITIVES = ["add", "sub", "mul", "div", "neg", "abs", "maximum", "minimum", "e
 def choices(flatten: bool, flat: int, rows: int, cols: int, whole_row: int | None, column_rows: int, matmul: list[int],
             **more: object) -> dict[str, object]:
     """One `[tile]` table; columns are walked as wide as pieces of rows, planes cut like rows."""
-    return {"flatten": flatten, "flat": flat, "rows": rows, "cols": cols, "whole_row": whole_row, "plane": [rows, cols],
-            "column_rows": column_rows, "column_cols": cols, "matmul": matmul, **more}
+    whole = {} if whole_row is None else {"whole_row": whole_row}
+    return {"flatten": flatten, "flat": flat, "rows": rows, "cols": cols, "plane": [rows, cols], "column_rows": column_rows, "column_cols": cols,
+            "matmul": matmul, **whole, **more}
 
 
 CHOICES = {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Union, cast
 
 from pypto_dsl.compiler.errors import CompilerBug, error
-from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, Value
+from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, Value, uses, walk
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.passes.places import Place, compacted, view_of
@@ -90,7 +90,8 @@ def fuse(graph: Graph) -> Partition:
     Casts of tensors that exist already should have one reader each (`sink`): they join their reader's group.
     """
     numbers = frozenset(p for p in graph.parameters if not p.type.rank and p.name not in graph.outputs)
-    fuser = _Fuser(set(graph.results()), numbers)
+    read = [v for v, readers in uses(graph).items() if len(readers) > 1]
+    fuser = _Fuser({*graph.results(), *read}, numbers)
     items = fuser.region(graph.body)
     groups: list[Group] = []
     _number(items, groups)
@@ -109,28 +110,34 @@ def _number(items: list[Item], groups: list[Group]) -> None:
 
 
 def sink(graph: Graph) -> Graph:
-    """Give every reader of a cast parameter a cast of its own, so that no group stores what its readers make for nothing."""
-    parameters = set(graph.parameters)
-    results = set(graph.results())
+    """Give every reader of a cast tensor a cast of its own, so that no group stores what its readers make for nothing.
+
+    Tensors are parameters and views of them; a cast that a region or the caller takes stays what it is.
+    """
+    tensors = set(graph.parameters)
+    taken = set(graph.results())
+    for op in walk(graph.body):
+        if op.regions:
+            taken.update(op.operands, *(r.yields for r in op.regions))
 
     def rewrite(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequence[Value]:
-        if op.opcode == "cast" and op.operands[0] in parameters and op.results[0] not in results and op.results[0].type.rank:
-            pending[op.results[0]] = op
+        if op.opcode in VIEWS and op.operands[0] in tensors:
+            tensors.add(op.results[0])
+        if op.opcode == "cast" and op.operands[0] in tensors and op.results[0] not in taken and op.results[0].type.rank:
+            casts[op.results[0]] = (op, operands)
             return op.results
-        if not any(o in pending for o in operands):
-            return builder.clone(op, operands).results
-        own = {o: builder.clone(pending[o], pending[o].operands).result for o in dict.fromkeys(operands) if o in pending}
+        own = {o: builder.clone(*casts[o]).result for o in dict.fromkeys(operands) if o in casts}
         return builder.clone(op, tuple(own.get(o, o) for o in operands)).results
 
-    pending: dict[Value, Op] = {}
+    casts: dict[Value, tuple[Op, tuple[Value, ...]]] = {}
     return rebuild(graph, rewrite)
 
 
 class _Fuser:
     """The walk's state."""
 
-    def __init__(self, results: set[Value], numbers: frozenset[Value]) -> None:
-        self.results = results
+    def __init__(self, needed: set[Value], numbers: frozenset[Value]) -> None:
+        self.needed = needed  # results of the graph and what several operations read: not for one reader to make on its way
         self.numbers = numbers
         self.pending: dict[Value, Op] = {}
         self.groups: dict[int, Group] = {}
@@ -146,11 +153,11 @@ class _Fuser:
 
     def region(self, body: Region) -> list[Item]:
         """The items of one region, in the order they run."""
-        outer = self.groups, self.others, self.first
+        outer, above = (self.groups, self.others, self.first), set(self.pending)
         self.groups, self.others, self.first = {}, {}, self.next
         for op in body.ops:
             self.place(op)
-        for value in [*self.pending, *body.yields]:
+        for value in [v for v in (*self.pending, *body.yields) if v not in above]:
             self._settle(value)
         items: dict[int, Item] = {**self.groups, **self.others}
         self.groups, self.others, _ = outer
@@ -165,7 +172,7 @@ class _Fuser:
             self._single(op)
         elif op.opcode in GENERATORS or (is_elementwise(op) and not op.results[0].type.rank and all(map(self._uniform, op.operands))):
             self.cloned[op.results[0]] = op  # made where it is read
-        elif op.opcode == "cast" and self._exists(op.operands[0]) and op.results[0] not in self.results:
+        elif op.opcode == "cast" and self._exists(op.operands[0]) and op.results[0] not in self.needed:
             self.pending[op.results[0]] = op
         elif op.opcode in VIEWS:
             self._settle(op.operands[0])
@@ -183,8 +190,8 @@ class _Fuser:
                         help='run it with target="interpreter", or write it with elementwise operations, reductions and matmul')
 
     def _nested(self, op: Op) -> None:
-        for operand in op.operands:
-            self._settle(operand)
+        for value in (*op.operands, *(y for r in op.regions for y in r.yields)):
+            self._settle(value)
         number, self.next = self.next, self.next + 1
         self.others[number] = Nested(number, op, [self.region(r) for r in op.regions])
         self.first = self.next
@@ -349,7 +356,7 @@ class _Fuser:
     def _stretched(self, axes: list[int | None], at: int, extent: Index, group: Group) -> int | None:
         """The space's dimension that a leaf operand brings at position ``at``: the one aligned from the right with the same extent."""
         axis = at - len(axes) + len(group.space)
-        return axis if 0 <= axis and group.space[axis] == extent and axis not in axes else None
+        return axis if axis >= 0 and group.space[axis] == extent and axis not in axes else None
 
     def _admits(self, group: Group, op: Op, axes: Axes) -> bool:
         """Whether the value may live in the group: full over the space, or one of its reduced forms, read where it is known."""
@@ -393,9 +400,9 @@ class _Fuser:
 
     def _merge(self, early: Group, late: Group) -> bool:
         """Move an earlier group into a later one (or the reverse) when nothing between reads it."""
-        if early.kind == "matmul" or late.kind in ("matmul", "column") or early.kind == "column":
-            if not (early.kind == "elementwise" and late.kind == "matmul"):
-                return False
+        whole = {"elementwise", "row"}
+        if (early.kind, late.kind) != ("elementwise", "matmul") and not {early.kind, late.kind} <= whole:
+            return False
         if early.kind == "row" and late.kind == "row" and early.reduced != late.reduced:
             return False
         if any(n < late.number for n in self.readers.get(early.number, ())):

@@ -20,7 +20,8 @@ from pypto_dsl.compiler.passes.reductions import join_axes
 from pypto_dsl.compiler.targets import Target
 
 # Operations that move or make data: no target computes anything for them.
-STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "empty", "reshape", "permute", "view", "insert", "clone", "expand_clone", "load_scalar"})
+STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "empty", "reshape", "permute", "view", "insert", "clone", "expand_clone",
+                        "load_scalar"})
 
 
 def legalize(graph: Graph, target: Target) -> Graph:

@@ -16,7 +16,7 @@ class Liveness:
         self.position: dict[Op, int] = {}
         self.region_of: dict[Op, Region] = {}
         self.owner_of: dict[Region, Op] = {}
-        self.home: dict[Value, Region] = {p: graph.body for p in graph.parameters}
+        self.home: dict[Value, Region] = dict.fromkeys(graph.parameters, graph.body)
         self.reads: dict[Value, list[Op]] = {}
         self.yielded: dict[Value, list[Region]] = {}
         self.views: dict[Value, list[Value]] = {}

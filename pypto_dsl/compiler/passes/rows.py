@@ -60,7 +60,7 @@ def plan(tiling: Tiling, keep: bool, allowance: int, separate: bool = False) -> 
         inner = [o for o in op.operands if o in group.axes]
         covered = frozenset(a for a in group.axes[value] if a is not None)
         # without a dimension to reduce over, rows of one element are plane and column at once: keep them columns
-        if covered == live - group.reduced and (group.reduced or all(o in phases.stage for o in inner) and inner):
+        if covered == live - group.reduced and (group.reduced or (all(o in phases.stage for o in inner) and inner)):
             phases.column.append(op)
             phases.stage[value] = max((phases.stage[o] for o in inner), default=-1)
             continue
@@ -182,7 +182,7 @@ class RowSchedule:
         reduces = []
         for op in reductions:
             value = op.results[0]
-            target = t.Buffer(self.tiling.names.fresh(value.name or op.opcode), value.type.dtype, (self.rows.bound, as_index(1)), 1, "local", "column", op.span)
+            target = self._column_buffer(value, op)
             self.targets[value] = self.columns[value] = target
             reduces.append(t.Reduce(self._kind(op), builder.operand(op.operands[0], op), 1, target, accumulate, op.span, value.name))
         everything = [*ops, *reductions]
@@ -204,7 +204,7 @@ class RowSchedule:
             value = op.results[0]
             result = builder.add(op)
             if value in used_later:
-                buffer = t.Buffer(self.tiling.names.fresh(value.name or op.opcode), value.type.dtype, (self.rows.bound, as_index(1)), 1, "local", "column", op.span)
+                buffer = self._column_buffer(value, op)
                 self.columns[value] = buffer
                 writes.append(t.Write(result, buffer))
             if value in self.tiling.outputs:
@@ -214,6 +214,11 @@ class RowSchedule:
                 stores.append(leaves.store(value, buffer))
         block = t.Block(self.rows.live, as_index(1), tuple(builder.ops), tuple(writes), (), ops[-1].span, describe(ops))
         return [*leaves.take(), block, *stores]
+
+    def _column_buffer(self, value: Value, op: Op) -> t.Buffer:
+        """A buffer of one value per row."""
+        name = self.tiling.names.fresh(value.name or op.opcode)
+        return t.Buffer(name, value.type.dtype, (self.rows.bound, as_index(1)), 1, "local", "column", op.span)
 
     def _column_uses(self, ops: list[Op]) -> set[Value]:
         """Values of this stage that a plane operation or a later stage reads."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.graph import Op, Value
 from pypto_dsl.compiler.index import Index, as_index, minimum, round_up, var
 from pypto_dsl.compiler.passes.blocks import BlockBuilder
@@ -104,6 +105,9 @@ def plane_block(tiling: Tiling, leaves: Leaves, ops: list[Op], made: dict[Value,
         result = builder.add(op)
         value = op.results[0]
         if value in tiling.outputs:
+            covers = tiling.folded.covers(tiling.outputs[value])
+            if not all(c or e.constant == 1 for c, e in zip(covers, tiling.folded.extents, strict=True)):
+                raise CompilerBug("tile", f"{value!r} is stored by a group of more elements")
             buffer = tiling.buffer(tiling.outputs[value], (leaves.rows.bound, leaves.cols.bound), op.span)
             writes.append(t.Write(result, buffer))
             stores.append(leaves.store(value, buffer))
@@ -122,8 +126,8 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     before = [o for o in group.ops if o.results[0] not in group.after]
     after = [o for o in group.ops if o.results[0] in group.after and o.opcode not in REDUCTIONS]
     reductions = [o for o in group.ops if o.opcode in REDUCTIONS]
-    targets = {o.results[0]: t.Buffer(tiling.names.fresh(o.results[0].name or o.opcode), o.results[0].type.dtype, (as_index(1), cols.bound), 1, "local",
-                                      "row", o.span) for o in reductions}
+    targets = {o.results[0]: t.Buffer(tiling.names.fresh(o.results[0].name or o.opcode), o.results[0].type.dtype, (as_index(1), cols.bound), 1,
+                                      "local", "row", o.span) for o in reductions}
     parts: list[tuple[list[Op], bool]] = [([o], False) for o in reductions] if choices.separate else [(reductions, True)]
     if choices.separate and any(o.results[0] in tiling.outputs for o in before):
         parts.append(([], True))
@@ -210,7 +214,8 @@ def matmul(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     loads = []
     for position, (value, axis, transposed) in enumerate(((a, rows, a_trans), (b, cols, b_trans))):
         access = tiling.inputs[value, tiling.axes_at(value, product, position)]
-        loads.append(_operand_load(tiling, access, outer, (axis.offset, axis.live), here, (axis.bound, k_step), (position == 1) != transposed, depth, product))
+        loads.append(_operand_load(tiling, access, outer, (axis.offset, axis.live), here, (axis.bound, k_step), (position == 1) != transposed,
+                                   depth, product))
     value = product.results[0]
     target = t.Buffer(tiling.names.fresh(value.name or "acc"), value.type.dtype, (rows.bound, cols.bound), 1, "acc", "tile", product.span)
     accumulate = t.Accumulate(k, depth, k_step, tuple(loads), loads[0].buffer, loads[1].buffer, target, rows.live, cols.live, a_trans, b_trans,

@@ -97,7 +97,8 @@ class _Steps:
 
     def nested(self, item: Nested) -> tuple[t.Step, ...]:
         op = item.op
-        bodies = [(*self.items(body), *map(self.copy, self.places.closing.get(region, ()))) for body, region in zip(item.bodies, op.regions, strict=True)]
+        bodies = [(*self.items(body), *map(self.copy, self.places.closing.get(region, ())))
+                  for body, region in zip(item.bodies, op.regions, strict=True)]
         if op.opcode == "loop":
             start, stop, step = (as_index(cast("Index | int", op.attributes[k])) for k in ("start", "stop", "step"))
             return (t.LoopStep(str(op.attributes["index"]), start, stop, step, bodies[0], op.span),)
@@ -155,7 +156,8 @@ class _Steps:
         return group_kernels(self.graph, group, local, owner, self.target, self.choices)
 
 
-def group_kernels(graph: Graph, group: Group, places: Storage, partition: Partition, target: Target, choices: TileChoices) -> tuple[t.TileKernel, ...]:
+def group_kernels(graph: Graph, group: Group, places: Storage, partition: Partition, target: Target, choices: TileChoices,
+                  ) -> tuple[t.TileKernel, ...]:
     """The variants of one group, in order of preference."""
 
     def tiling() -> Tiling:
