@@ -20,14 +20,17 @@ class Use:
     """What is known of one ring while it is being sized."""
 
     buffer: Buffer
-    tiles: Index
     by_reader: bool
     once: bool = False
     readers: list[Statement] = field(default_factory=list)
-    fills: list[Statement] = field(default_factory=list)
+    fills: list[Index] = field(default_factory=list)  # tiles of each fill, Lets spelled out
     sequence: dict[int, int] = field(default_factory=dict)  # reading statement -> its place among all statements
     fill_nests: list[tuple[int, ...]] = field(default_factory=list)  # the loops around each fill
     reader_nests: list[tuple[int, ...]] = field(default_factory=list)
+
+    def uniform(self, known: set[str]) -> bool:
+        """Whether every fill has the same number of tiles, known before the kernel runs."""
+        return len(set(self.fills)) == 1 and self.fills[0].variables() <= known
 
     @property
     def stored(self) -> bool:
@@ -53,12 +56,13 @@ def allocate_rings(kernel: TileKernel, target: Target) -> TileKernel:
     order = [u.buffer.name for u in uses.values()]
     sized: dict[str, Buffer] = {}
     for name, use in uses.items():
-        uniform = scope.spelled(use.tiles).variables() <= scalars
-        stream = name in streaming
-        tiles = scope.spelled(use.tiles) if uniform else _bound(use.buffer, tile)
+        uniform, stream = use.uniform(scalars), name in streaming
+        # pieces of changing size: the reader pushes full steps, whose last pages nothing reads; compute pushes what it packs
+        tiles = use.fills[0] if uniform else _bound(use.buffer, tile)
         if not stream and not uniform and not use.by_reader:
             raise error("PT523", f"`{name}` is computed in pieces of changing size and read more than once, which {target.name} has no "
-                        "form for", use.buffer.span, help="choose a tile that divides the extent", target=target.name)
+                        "form for", use.buffer.span, help=f"`pypto.set_vec_tile_shapes({tile.rows}, {tile.cols})` before it: pieces of one tile",
+                        target=target.name)
         between = not use.by_reader and not use.stored  # made and used by compute: all of it is there before the first is used
         slots = 1 if use.once or between else depth
         pages = tiles if not stream or between else as_index(1)
@@ -74,11 +78,11 @@ def _collect(kernel: TileKernel, tile: Geometry, scope: Scope) -> tuple[dict[str
     uses: dict[str, Use] = {}
     groups: list[list[tuple[str, int]]] = []
 
-    def fill(s: Statement, buffer: Buffer, tiles: Index, by_reader: bool, once: bool, nest: tuple[int, ...]) -> None:
-        use = uses.setdefault(buffer.name, Use(buffer, tiles, by_reader, once))
-        if use.fills and (use.by_reader != by_reader or scope.spelled(use.tiles) != scope.spelled(tiles)):
-            raise CompilerBug("placement.ttmetal.rings", f"the ring {buffer.name} is filled in two different ways")
-        use.fills.append(s)
+    def fill(buffer: Buffer, tiles: Index, by_reader: bool, once: bool, nest: tuple[int, ...]) -> None:
+        use = uses.setdefault(buffer.name, Use(buffer, by_reader, once))
+        if use.by_reader != by_reader:
+            raise CompilerBug("placement.ttmetal.rings", f"the ring {buffer.name} is filled by the reader and by compute")
+        use.fills.append(scope.spelled(tiles))
         use.fill_nests.append(nest)
 
     def walk_body(body: Iterable[Statement], once: bool, nest: tuple[int, ...] = ()) -> None:
@@ -86,7 +90,7 @@ def _collect(kernel: TileKernel, tile: Geometry, scope: Scope) -> tuple[dict[str
         for s in body:
             if isinstance(s, Load):
                 w = window(s.region, tile, scope, s.span, writing=False)
-                fill(s, s.buffer, w.row_tiles * w.col_tiles, True, once, nest)
+                fill(s.buffer, w.row_tiles * w.col_tiles, True, once, nest)
                 if group is None:
                     groups.append(group := [])
                 group.append((s.buffer.name, len(uses[s.buffer.name].fills) - 1))
@@ -94,17 +98,17 @@ def _collect(kernel: TileKernel, tile: Geometry, scope: Scope) -> tuple[dict[str
             if not isinstance(s, Let):
                 group = None
             if isinstance(s, FillTile):
-                fill(s, s.buffer, as_index(1), True, once, nest)
+                fill(s.buffer, as_index(1), True, once, nest)
             elif isinstance(s, MapTiles):
                 for p in s.packs:
-                    fill(s, p.buffer, s.rows.count * s.cols.count, False, once, nest)
+                    fill(p.buffer, s.rows.count * s.cols.count, False, once, nest)
             elif isinstance(s, ReduceTiles):
                 if isinstance(s.steps, For):
                     walk_body(s.steps.body, once, nest)
-                fill(s, s.target, s.outer.count, False, once, nest)
+                fill(s.target, s.outer.count, False, once, nest)
             elif isinstance(s, MatmulTiles):
                 walk_body(s.loads, once, nest)
-                fill(s, s.target, s.rows.count * s.cols.count, False, once, nest)
+                fill(s.target, s.rows.count * s.cols.count, False, once, nest)
             elif isinstance(s, For):
                 walk_body(s.body, once, (*nest, id(s)))
             elif isinstance(s, If):
@@ -138,7 +142,8 @@ def _streaming(uses: Mapping[str, Use], groups: Sequence[Sequence[tuple[str, int
     The reader kernel loads a group of neighbouring Loads whole buffers first and then, in one loop, those that stream: they must go
     to one statement, the group's first, in equal numbers, or it would wait for room in one ring while compute waits for another.
     """
-    may = {n for n, u in uses.items() if not u.once and u.reader_nests == u.fill_nests and all(_in_order(s, u, scope) for s in u.readers)}
+    may = {n for n, u in uses.items() if not u.once and u.reader_nests == u.fill_nests
+           and all(_in_order(s, u, tiles, scope) for s, tiles in zip(u.readers, u.fills, strict=True))}
     for group in groups:
         inside = [(n, i) for n, i in group if n in may and not uses[n].stored]
         if not inside:
@@ -146,12 +151,13 @@ def _streaming(uses: Mapping[str, Use], groups: Sequence[Sequence[tuple[str, int
         first = min(inside, key=lambda x: uses[x[0]].sequence[id(uses[x[0]].readers[x[1]])])
         for n, i in inside:
             together = uses[n].readers[i] is uses[first[0]].readers[first[1]]
-            if not together or scope.spelled(uses[n].tiles) != scope.spelled(uses[first[0]].tiles):
+            if not together or uses[n].fills[i] != uses[first[0]].fills[first[1]]:
                 may.discard(n)
     return frozenset(may)
 
 
-def _in_order(s: Statement, use: Use, scope: Scope) -> bool:
+def _in_order(s: Statement, use: Use, tiles: Index, scope: Scope) -> bool:
+    """Whether a statement takes all ``tiles`` of one fill, one after the other."""
     if isinstance(s, Store):
         return True
     if isinstance(s, MatmulTiles):
@@ -170,7 +176,7 @@ def _in_order(s: Statement, use: Use, scope: Scope) -> bool:
         count, order = rows.count * cols.count, _linear(rows.var, rows.count, cols.var, cols.count)
     else:
         return False
-    return scope.spelled(count) == scope.spelled(use.tiles) and all(t.tile == order for t in refs)
+    return scope.spelled(count) == tiles and all(t.tile == order for t in refs)
 
 
 def _linear(row: str, rows: Index, col: str, cols: Index) -> Index:

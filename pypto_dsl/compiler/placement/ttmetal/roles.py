@@ -9,7 +9,7 @@ from pypto_dsl.compiler.index import Atom, Index, as_index, floordiv, minimum, m
 from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, Window, geometry, matrix, window
 from pypto_dsl.compiler.placement.ttmetal.rebuild import rebuild
 from pypto_dsl.compiler.placement.ttmetal.rings import scope_of
-from pypto_dsl.compiler.placement.ttmetal.select import COL, ROW, reads, walk
+from pypto_dsl.compiler.placement.ttmetal.select import COL, ROW, reads, walk, writes
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Buffer, Constant, For, If, Let, Load, Pad, Param, ScalarRead, Statement, Store, TileKernel
 from pypto_dsl.compiler.tile_ir.ttmetal import (
@@ -323,21 +323,54 @@ def _last_step(k: Slicer, s: Load, pad: Pad) -> tuple[tuple[Index, Index] | None
 
 def _writer(k: Slicer, body: Sequence[Statement], once: bool) -> list[Statement]:
     result: list[Statement] = []
+    group: list[Store] = []
+
+    def close() -> None:
+        for together in _as_made(k, group):
+            result.extend(_stores(k, together))
+        group.clear()
+
     for s in body:
+        if isinstance(s, Store):
+            group.append(s)
+        elif isinstance(s, (Let, For, If)):
+            close()
         if isinstance(s, Let):
             result.append(s)
-        elif isinstance(s, Store):
-            w = k.window(s)
-            row, col = Axis(ROW, w.row_tiles), Axis(COL, w.col_tiles)
-            result += _loop(row, _loop(col, [
-                Ring("wait", s.buffer, ONE, s.span), Transfer("write", s.region.param, w.page(_at(row), _at(col)), s.buffer, ZERO),
-                Land("write"), Ring("pop", s.buffer, ONE)]))
         elif isinstance(s, For):
             inner = _writer(k, s.body, once)
             result += [replace(s, body=_trimmed(inner))] if _has(inner, Transfer) else []
         elif isinstance(s, If):
             result += _branches(s, _writer(k, s.body, once), _writer(k, s.orelse, once), Transfer)
+    close()
     return result
+
+
+def _as_made(k: Slicer, stores: Sequence[Store]) -> list[list[Store]]:
+    """Neighbouring stores in the order in which compute fills their rings; those that one statement fills, tile by tile, together.
+
+    In any other order compute would wait for room in one ring while the writer waits for pages of another.
+    """
+    made: dict[str, int] = {}
+    for place, s in enumerate(walk(k.kernel.body)):
+        for b in writes(s):
+            made.setdefault(b.name, place)
+    groups: dict[int, list[Store]] = {}
+    for store in sorted(stores, key=lambda s: made[s.buffer.name]):
+        groups.setdefault(made[store.buffer.name], []).append(store)
+    return list(groups.values())
+
+
+def _stores(k: Slicer, together: Sequence[Store]) -> list[Statement]:
+    """Stores of one shape in one loop over its tiles; they share a barrier."""
+    w = k.window(together[0])
+    row, col = Axis(ROW, w.row_tiles), Axis(COL, w.col_tiles)
+    inner: list[Statement] = []
+    for s in together:
+        page = k.window(s).page(_at(row), _at(col))
+        inner += [Ring("wait", s.buffer, ONE, s.span), Transfer("write", s.region.param, page, s.buffer, ZERO)]
+    inner += [Land("write"), *(Ring("pop", s.buffer, ONE) for s in together)]
+    return _loop(row, _loop(col, inner))
 
 
 # ---- compute -----------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pypto_dsl.compiler.dtypes import BF16, BOOL, F32, DType
 from pypto_dsl.compiler.errors import CompilerBug, error
-from pypto_dsl.compiler.index import Index, as_index, ceildiv, minimum, var
+from pypto_dsl.compiler.index import Index, IndexLike, as_index, ceildiv, minimum, var
 from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, geometry
 from pypto_dsl.compiler.placement.ttmetal.lowering import NARROW, Helpers, Lowering, Unique
 from pypto_dsl.compiler.placement.ttmetal.rebuild import substituted
@@ -302,7 +302,7 @@ def _dtype_of(ops: Sequence[BlockOp], value: str) -> DType:
 
 def _reduce_loop(k: Selection, loop: For) -> list[Statement]:
     """Init, a loop over steps, Finish: DST is held across the loop, so the loop's loads belong to the reduction."""
-    whole = loop.stop
+    whole, step = loop.stop, loop.step
     loop = _in_tiles(k, loop)
     lets = [s for s in loop.body if isinstance(s, Let)]
     loads = [s for s in loop.body if isinstance(s, Load)]
@@ -316,20 +316,24 @@ def _reduce_loop(k: Selection, loop: For) -> list[Statement]:
         k.lets[let.name] = let.value
     reduce = blocks[0].reduces[0]
     k.initial.pop(reduce.target.name, None)
-    return _reduction(k, blocks[0], reduce, reduce.value, replace(loop, body=(*lets, *loads)), whole)
+    return _reduction(k, blocks[0], reduce, reduce.value, replace(loop, body=(*lets, *loads)), whole, step)
 
 
-def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For | None,
-               whole: Index | None = None) -> list[Statement]:
-    """One reduction: on the FPU where the ring's format is exact there, else on the SFPU in f32."""
+def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For | None, whole: Index | None = None,
+               step: IndexLike = 1) -> list[Statement]:
+    """One reduction: on the FPU where the ring's format is exact there, else on the SFPU in f32.
+
+    ``steps`` walks over ``whole`` elements, ``step`` at a time (fewer in the last one).
+    """
     if r.kind not in k.target.table("reduce")["sfpu"]:
         raise error("PT502", f"the {r.kind} of a tile is not supported on target {k.target.name}", r.span or block.span,
                     help="compute it before the kernel, or choose another target", target=k.target.name, op=r.kind)
     rows, cols, row, col = _axes(k, block.rows, block.cols)
     outer, inner = (rows, cols) if r.axis == 1 else (cols, rows)
     if steps is not None and outer.count.constant != 1:
-        raise error("PT523", f"a reduction in steps over {outer.count} tiles at once is not supported on target {k.target.name}",
-                    r.span or block.span, help=f"use tiles of {k.tile.rows} x {k.tile.cols} across the reduced axis", target=k.target.name)
+        what, tile = (f"{k.tile.rows} rows", f"{k.tile.rows}, ...") if r.axis == 1 else (f"{k.tile.cols} columns", f"..., {k.tile.cols}")
+        raise error("PT523", f"a reduction in steps takes {what} at a time on target {k.target.name}, and its tile has more",
+                    r.span or block.span, help=f"`pypto.set_vec_tile_shapes({tile})` before it", target=k.target.name)
     identity = float(k.target.table("reduce")["identity"][r.kind])
     low = _lowering(k, row, col, cols.count, frozenset(), held=True)
     for op in _cone(block.ops, [value]):
@@ -351,7 +355,7 @@ def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For
                             steps=steps, span=span, text=text)]
     result = low.slot(resolved)
     if not padded:
-        result = _mask(k, low, r.axis, total, row if r.axis == 0 else col, steps, inner.count, result, identity)
+        result = _mask(k, low, r.axis, total, row if r.axis == 0 else col, steps, k.tile.tiles(as_index(step), r.axis), result, identity)
     statement = ReduceTiles(kind, r.axis, "sfpu", outer, inner, r.target, tuple(low.ops), result, steps=steps, span=span, text=text)
     placed = place_reduce(statement, k.target, k.fp32_dest)
     if placed is not None:
@@ -415,7 +419,10 @@ def _demand(k: Selection, buffer: Buffer, axis: int, value: float) -> bool:
 
 def _mask(k: Selection, low: Lowering, axis: int, total: Index, here: Index, steps: For | None, per_step: Index, value: str,
           identity: float) -> str:
-    """``value`` with the identity in the dead lanes of the last tile, by a mask tile that the reader makes once."""
+    """``value`` with the identity in the dead lanes of the last tile, by a mask tile that the reader makes once.
+
+    ``per_step``: tiles of a full step, by which the tiles before this step are counted.
+    """
     first = next((o.tiles[0].buffer.dtype for o in low.ops if o.engine == "copy"), F32)
     mask = helper(k, "valid", axis, first if first in (F32, BF16) else F32, k.tile.valid(total, axis))
     last = k.tile.tiles(total, axis) - 1
