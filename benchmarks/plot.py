@@ -18,7 +18,8 @@ def plot(lines: Sequence[Line], path: Path) -> None:
     shown = [(line.workload, line.ratio) for line in lines if line.ratio is not None]
     figure, axes = pyplot.subplots(figsize=(9, 1 + 0.16 * len(shown)), layout="constrained")
     ratios = [ratio for _, ratio in shown]
-    axes.barh([name for name, _ in shown], ratios, color=["#2a7f62" if r >= 1 else "#b5483a" for r in ratios])
+    colors = ["#2a7f62" if r >= 1 else "#b5483a" for r in ratios]
+    axes.barh([name for name, _ in shown], [r - 1 for r in ratios], left=1.0, color=colors)
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_xlabel("best peer's time / pypto_dsl's time")
