@@ -19,6 +19,7 @@ from pypto_dsl.cli import terminal
 from pypto_dsl.cli.versions import versions
 from pypto_dsl.compiler import catalogue
 from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
+from pypto_dsl.frontend.control import FOR_THE_USER
 from pypto_dsl.runtime.toolchain import cache_folder
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -66,10 +67,13 @@ def _nearby(text: str) -> str:
 def _is_ours(trace: TracebackType | None) -> bool:
     """Whether the innermost frame that belongs to this package or to the user belongs to this package.
 
-    Frames of other libraries are whoever's called them: an exception inside NumPy is ours when we called it with nonsense.
+    Frames of other libraries are whoever's called them: an exception inside NumPy is ours when we called it with nonsense. So are frames
+    that evaluate a kernel's expression as it stands.
     """
-    for frame in reversed(traceback.extract_tb(trace)):
-        path = frame.filename
+    for frame, _ in reversed(list(traceback.walk_tb(trace))):
+        path = frame.f_code.co_filename
+        if frame.f_code in FOR_THE_USER:
+            continue
         if path.startswith(PACKAGE):
             return True
         if not _is_library(path):

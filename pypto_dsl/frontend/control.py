@@ -335,4 +335,8 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     builtins.min: _extreme(scalar.minimum, min), builtins.max: _extreme(scalar.maximum, max), builtins.int: _int, builtins.bool: _bool,
     builtins.any: _fold(scalar.either, False), builtins.all: _fold(scalar.both, True)}
 HOOKS = Hooks()
-__all__ = ["HOOKS", "Branch", "Hooks", "converted"]
+# Code that evaluates an expression of the user's as it stands: what Python raises right there is the user's failure, not ours.
+FOR_THE_USER: frozenset[CodeType] = frozenset(f.__code__ for f in (
+    Hooks.call, Hooks.and_, Hooks.or_, Hooks.not_, Hooks.chain, Hooks.choose, _condition, Branch.__init__, StaticLoop.__init__,
+    StaticLoop.__iter__, scalar.truth, _int, _bool, *(BUILTINS[b] for b in (min, any))) if isinstance(f, FunctionType))
+__all__ = ["FOR_THE_USER", "HOOKS", "Branch", "Hooks", "converted"]

@@ -1,24 +1,18 @@
 """Every public name of the language, and the error of one that does not exist."""
 from __future__ import annotations
 
-import difflib
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from pypto_dsl import driver
 from pypto_dsl.compiler.dtypes import BY_PYPTO
-from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError, Label
-from pypto_dsl.compiler.ops.refused import REFUSED
+from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
 from pypto_dsl.frontend import loops, operations, options, verify, vocabulary
 from pypto_dsl.frontend.capture import KernelWarning
+from pypto_dsl.frontend.foreign import UnknownName, unknown
 from pypto_dsl.frontend.scalar import SymbolicScalar
-from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.tensor import Tensor
 from pypto_dsl.frontend.vocabulary import ALIASES, UNAVAILABLE, dtype_named
-
-
-class UnknownName(KernelError, AttributeError):
-    """A name that the language does not have; an AttributeError, so that `hasattr` works."""
 
 
 def _experimental() -> ModuleType:
@@ -70,17 +64,12 @@ def lookup(name: str) -> Any:
         return operations.function_named(OPERATION_ALIASES.get(name, name))
     except KeyError:
         pass
-    span = here()
-    if name in REFUSED:
-        reason, instead = REFUSED[name]
-        at = Label(span) if span is not None else None
-        raise UnknownName(Diagnostic("PT127", f"pypto has no `{name}` here: {reason}", at, help=instead))
-    close = difflib.get_close_matches(name, names(), 1)
-    raise UnknownName(Diagnostic("PT109", f"pypto has no `{name}`", Label(span) if span is not None else None,
-                                 help=f"did you mean `pypto.{close[0]}`?" if close else "`dir(pypto)` lists every name",
-                                 fix=f"pypto.{close[0]}" if close else None))
+    raise unknown("pypto.", "pypto", name, names())
 
 
 def names() -> list[str]:
     """Every public name."""
     return sorted({*NAMES, *BY_PYPTO, *operations.operation_names()})
+
+
+__all__ = ["NAMES", "UnknownName", "lookup", "names"]

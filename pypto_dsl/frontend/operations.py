@@ -16,9 +16,11 @@ from pypto_dsl.compiler.index import ceildiv as ceildiv_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, signature_text
+from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.compiler.promotion import PromotionError
 from pypto_dsl.frontend import eager, fixes, scalar
 from pypto_dsl.frontend.arguments import is_array
+from pypto_dsl.frontend.foreign import PROTOCOLS
 from pypto_dsl.frontend.options import check_tile
 from pypto_dsl.frontend.scalar import FLOAT_ARITHMETIC, IntLike, SymbolicBool, SymbolicScalar, index_of, is_integer, is_symbolic
 from pypto_dsl.frontend.spans import here
@@ -52,16 +54,19 @@ def operand(trace: Trace, parameter: Parameter, x: Any) -> Any:
     return x
 
 
-def attribute(x: Any) -> Any:
-    """What the op table takes for an attribute: plain data, symbolic integers as Indexes."""
+def attribute(name: str, x: Any) -> Any:
+    """What the op table takes for the attribute ``name``: plain data, symbolic integers as Indexes. Raises PT111 for a tensor."""
     if isinstance(x, SymbolicScalar):
         return x.index
+    if isinstance(x, Tensor) and x.dim:
+        raise error("PT111", f"`{name}` is a number that is known now, and got a tensor of shape {shape_text(x.type.shape)}", here(),
+                    help="pass a Python number, or write the formula with operations on tensors")
     if isinstance(x, Tensor):
         return float(x)  # specialises the kernel on a run-time float
     if isinstance(x, Element):
         return x.value
     if isinstance(x, (list, tuple)):
-        return tuple(attribute(v) for v in x)
+        return tuple(attribute(name, v) for v in x)
     return x
 
 
@@ -81,7 +86,7 @@ def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], k
     spread = next((i for i, p in enumerate(parameters) if p.variadic), len(parameters))
 
     def convert(parameter: Parameter | None, x: Any) -> Any:
-        return x if parameter is None else operand(trace, parameter, x) if parameter.kind == "tensor" else attribute(x)
+        return x if parameter is None else operand(trace, parameter, x) if parameter.kind == "tensor" else attribute(parameter.name, x)
 
     def run() -> Any:
         # numbers are recorded as part of the operation, so that they carry its span
@@ -423,6 +428,10 @@ def _takes(x: Any) -> bool:
     return isinstance(x, (Tensor, bool, int, float, np.generic, Element, SymbolicScalar, SymbolicBool)) or is_array(x)
 
 
+# Python's own values that are no operands; objects of other classes may have operators of their own for tensors.
+_NO_OPERANDS = (list, tuple, dict, set, str, bytes, complex, type(None))
+
+
 def _missing(name: str, symbol: str) -> Callable[..., Any]:
     def refuse(self: Tensor, other: Any) -> Any:
         raise error("PT115", f"`{symbol}` on tensors needs the operation `{name}`, which does not exist here", here())
@@ -434,6 +443,9 @@ def _method(name: str, reflected: bool = False) -> Callable[..., Any]:
     call = operator_call(name)
 
     def method(self: Tensor, other: Any) -> Any:
+        if isinstance(other, _NO_OPERANDS) and not isinstance(other, np.generic) and name not in ("eq", "ne"):
+            raise error("PT200", f"`{name}` takes tensors and numbers, and got {type(other).__name__} {other!r}", here(),
+                        help="pass the values as an array: a parameter of the kernel; pypto.full(shape, value, dtype) makes a tensor")
         if not _takes(other):
             return NotImplemented
         return call(other, self) if reflected else call(self, other)
@@ -470,6 +482,8 @@ def _install_methods() -> None:
             setattr(Tensor, name, function_named(name))
     setattr(Tensor, "assemble", _assemble_method)  # noqa: B010
     setattr(Tensor, "__matmul__", _matmul_method)  # noqa: B010
+    for name, protocol in PROTOCOLS.items():
+        setattr(Tensor, name, protocol)
 
 
 def _assemble_method(self: Tensor, src: Any, offsets: Any) -> None:

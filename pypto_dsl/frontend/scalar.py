@@ -12,6 +12,7 @@ from pypto_dsl.compiler import index as indexes
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.frontend.foreign import unknown
 from pypto_dsl.frontend.spans import here
 
 IntLike: TypeAlias = Union[int, "SymbolicScalar"]
@@ -92,6 +93,11 @@ class SymbolicScalar:
     __mod__, __rmod__ = _binary("%", _divide(indexes.modulo))
     __lt__, __le__, __gt__, __ge__ = (_compare(op) for op in ("<", "<=", ">", ">="))
     __eq__, __ne__ = _compare("=="), _compare("!=")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "index":
+            raise AttributeError(name)
+        raise unknown("n.", "a symbolic integer", name, (n for n in dir(SymbolicScalar) if not n.startswith("_")))
 
     def __truediv__(self, other: Any) -> Any:
         return FLOAT_ARITHMETIC["/"](self, other)

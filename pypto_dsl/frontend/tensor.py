@@ -20,10 +20,13 @@ from pypto_dsl.compiler.ops.typing import atype
 from pypto_dsl.compiler.promotion import PromotionError, assign, rule_set
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend import fixes
+from pypto_dsl.frontend.foreign import unknown
 from pypto_dsl.frontend.scalar import IntLike, SymbolicBool, SymbolicScalar, index_of, is_symbolic, maximum, scalar
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.trace import Cell, LocalWrite, NeedsValue, Trace, current, need, whole
 from pypto_dsl.frontend.vocabulary import Annotation, Element, TileOpFormat, annotation
+
+_NO_NUMBER = "compute with operations of pypto, which work on tensors; Python, `math` and options of operations take numbers known now"
 
 
 class _TensorMeta(type):
@@ -50,7 +53,11 @@ class Tensor(metaclass=_TensorMeta):
     cell: Cell
     owner: Trace
     __hash__ = object.__hash__
-    __array_ufunc__ = None  # NumPy scalars on the left leave the operation to the tensor
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in Tensor.__slots__:
+            raise AttributeError(name)
+        raise unknown("x.", "a tensor", name, (n for n in dir(Tensor) if not n.startswith("_")))
 
     @property
     def value(self) -> Value:
@@ -123,7 +130,7 @@ class Tensor(metaclass=_TensorMeta):
     def __pos__(self) -> Tensor:
         return self
 
-    def _number(self) -> Any:
+    def _number(self, help: str) -> Any:
         """Python needs the number: of a run-time float it is had by specialising, of anything else not at all."""
         stack, seen = [self.value], set()
         while stack and not self.dim:
@@ -134,17 +141,16 @@ class Tensor(metaclass=_TensorMeta):
             if value.op is None and not value.type.rank:
                 raise NeedsValue(value.name)
             stack += value.op.operands if value.op is not None else ()
-        raise error("PT101", f"`{self!r}` has no single Python value while the kernel is read", here(),
-                    help="use pypto.where(condition, a, b) element by element")
+        raise error("PT101", f"`{self!r}` has no single Python value while the kernel is read", here(), help=help)
 
     def __bool__(self) -> bool:
-        return bool(self._number())
+        return bool(self._number("use pypto.where(condition, a, b) element by element"))
 
     def __float__(self) -> float:
-        return float(self._number())
+        return float(self._number(_NO_NUMBER))
 
     def __int__(self) -> int:
-        return int(self._number())
+        return int(self._number(_NO_NUMBER))
 
     __index__ = __int__
 
