@@ -10,34 +10,19 @@ import click
 from pypto_dsl.cli import terminal
 from pypto_dsl.cli.versions import installed, versions
 from pypto_dsl.compiler import targets
+from pypto_dsl.cli.targets import ability, compiler_found
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.runtime.cpu import jit
 from pypto_dsl.runtime.cpu.pool import usable_processors
-from pypto_dsl.runtime.toolchain import INSTALL_HINT, cache_folder, find_compiler
-
-# What a target's family can do here, by whether a host compiler was found.
-ABILITIES = {
-    "llvm": ("compile and run", "compile and run"),
-    "ascend": ("write sources, and run them in the emulator", "write sources; the emulator needs a C++ compiler"),
-    "ttmetal": ("write sources, and run them in the emulator", "write sources; the emulator needs a C++ compiler"),
-}
-
+from pypto_dsl.runtime.toolchain import INSTALL_HINT, cache_folder
 
 def findings() -> dict[str, Any]:
     """Everything that is reported, as plain data."""
-    try:
-        compiler: dict[str, str] | None = {"command": " ".join(find_compiler().command), "version": find_compiler().version}
-    except KernelError:
-        compiler = None
+    compiler = compiler_found()
     cann = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME")
-    abilities = {}
-    for name in targets.names():
-        family = targets.load(name).family
-        with_compiler, without = ABILITIES.get(family, ("whatever its package provides",) * 2)
-        abilities[name] = with_compiler if compiler else without
     return {"versions": versions(), "cpu": _cpu(), "compiler": compiler, "ttnn": installed("ttnn"),
             "cann": cann if cann and Path(cann).is_dir() else None,
-            "cache": {"folder": str(cache_folder()), "writable": _writable(cache_folder())}, "targets": {"interpreter": "run"} | abilities}
+            "cache": {"folder": str(cache_folder()), "writable": _writable(cache_folder())}, "targets": {"interpreter": "run"} | {t.name: ability(t.family, compiler is not None) for t in targets.available()}}
 
 
 def _cpu() -> dict[str, Any]:

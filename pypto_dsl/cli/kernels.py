@@ -15,10 +15,12 @@ import click
 import numpy as np
 
 from pypto_dsl import measure
+from pypto_dsl.compiler import targets as registry
 from pypto_dsl.compiler.dtypes import BY_NAME, BY_PYPTO, DType
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.text.reader import read_graph
 from pypto_dsl.driver import Kernel
+from pypto_dsl.frontend.targets import EMULATED
 from pypto_dsl.frontend.vocabulary import Annotation
 
 SHAPE = re.compile(r"(?P<name>\w+)=(?P<extents>\d+(x\d+)*)?(,(?P<dtype>\w+))?$")
@@ -69,11 +71,14 @@ shape_option = click.option("--shape", "shapes", multiple=True, metavar="NAME=EX
 
 
 def checked_target(known: Callable[[], Sequence[str]]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback for options that name targets: BadParameter for a name that is none of ``known()``, with the nearest."""
+    """A callback for options that name targets: BadParameter for a name that is none of ``known()``, with the nearest.
+
+    The path of a target's file passes; reading it says what is wrong with it.
+    """
 
     def check(_: click.Context, __: click.Parameter, value: Any) -> Any:
         for name in value if isinstance(value, tuple) else () if value is None else (value,):
-            if name not in known():
+            if not registry.is_file(name.removesuffix(EMULATED)) and name not in known():
                 close = difflib.get_close_matches(name, known(), 1)
                 raise click.BadParameter(f"there is no target {name}; " + (f"did you mean {close[0]}? " if close else "")
                                          + f"targets are {', '.join(known())}")

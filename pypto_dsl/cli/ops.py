@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any
 
 import click
@@ -14,9 +15,9 @@ from pypto_dsl.compiler.ops.definition import signature_text
 
 def describe(definition: OpDefinition) -> dict[str, Any]:
     """One operation as plain data; ``targets`` maps a target to the dtypes on which it is native there."""
-    native = {name: sorted(targets.load(name).ops.get(definition.name, ())) for name in targets.names()}
+    native = {target.name: sorted(target.ops.get(definition.name, ())) for target in targets.available()}
     return {"name": definition.name, "family": definition.family, "signature": signature_text(definition), "doc": definition.doc,
-            "primitive": definition.is_primitive, "bounds_ulp": dict(definition.bounds), "results": list(definition.results),
+            "dtypes": None if definition.dtypes is None else [d.name for d in definition.dtypes], "primitive": definition.is_primitive, "bounds_ulp": dict(definition.bounds), "results": list(definition.results),
             "targets": {name: dtypes for name, dtypes in native.items() if dtypes}}
 
 
@@ -39,8 +40,14 @@ def command(name: str | None, family: str | None, as_json: bool) -> None:
     if as_json:
         terminal.emit_json({"ok": True, "operations": [describe(d) for d in chosen]})
         return
-    rows = [(d.name, d.family, d.doc.split("\n")[0].split(". ")[0].rstrip(".")) for d in chosen]
+    rows = [(d.name, d.family, summary(d.doc)) for d in chosen]
     click.echo(terminal.table(rows, head=("operation", "family", "what it computes")))
+
+
+def summary(doc: str) -> str:
+    """The first sentence of a docstring on one line, without its stop: what a full stop and white space end, in no code and no ellipsis."""
+    paragraph = " ".join(doc.split("\n\n")[0].split())
+    return re.split(r"(?<![.])[.]\s+(?=[A-Z`\"(])|[.]$", paragraph, maxsplit=1)[0]
 
 
 def _show(name: str, as_json: bool) -> None:
@@ -54,8 +61,10 @@ def _show(name: str, as_json: bool) -> None:
         return
     click.echo(f"pypto.{data['signature']}\n")
     click.echo(data["doc"])
+    click.echo(f"\nfamily: {definition.family}")
+    click.echo(f"dtypes: {', '.join(data['dtypes'] or ['all'])}")
     if data["bounds_ulp"]:
-        click.echo("\nlargest error: " + ", ".join(f"{bound:g} ulp in {dtype}" for dtype, bound in data["bounds_ulp"].items()))
+        click.echo("largest error: " + ", ".join(f"{bound:g} ulp in {dtype}" for dtype, bound in data["bounds_ulp"].items()))
     click.echo("a primitive: every target has it or refuses it" if definition.is_primitive
                else "built from simpler operations where a target does not have it")
     if data["targets"]:

@@ -33,7 +33,21 @@ def checked_passes(_: click.Context, __: click.Parameter, names: tuple[str, ...]
     return names
 
 
-@click.command("opt")
+def _passes() -> str:
+    graph_passes, endings = ", ".join(pipeline.GRAPH_PASSES), ", ".join(ENDINGS)
+    return f"Passes on graphs, in the pipeline's order, are {graph_passes}; one of {endings} may end a list and prints what the graph becomes."
+
+
+class Opt(click.Command):
+    """The command with its passes listed under its help, from the pipeline's table."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The passes there are."""
+        with formatter.section("Passes"):
+            formatter.write_text(_passes())
+
+
+@click.command("opt", cls=Opt)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--pass", "passes", multiple=True, callback=checked_passes, metavar="NAME",
               help="A pass to run; repeat for several, in order.")
@@ -46,8 +60,7 @@ def command(file: Path, passes: tuple[str, ...], target: str, print_after: bool,
     """Run single passes on a .ptir file and print the result.
 
     FILE holds a graph, or a program of Tile IR (which is only read, checked and printed). Without `--pass` the file is printed as the
-    compiler reads it. Passes on graphs are promote, canonicalize, legalize, simplify and sink; fuse, tile and place end a list and print
-    what the graph becomes. A pass that changes nothing says `unchanged` with `--print-after`.
+    compiler reads it. A pass that changes nothing says `unchanged` with `--print-after`.
 
     \b
       ptc opt softmax.ptir --pass promote --pass legalize --target ascend-a2

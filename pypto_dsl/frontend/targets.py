@@ -91,15 +91,28 @@ def executor(name: str, graph: Graph) -> Executor:
     """What runs ``graph`` on the target called ``name``. Raises PT501 for a target that is none, and what compiling for it raises."""
     if name == INTERPRETER:
         return _interpreted(graph)
-    if name not in runnable():
-        raise error("PT501", f"no target `{name}` runs kernels here", here(), help=f"targets are {', '.join(runnable())}", target=name)
+    if not runs(name):
+        other = f"{name}{EMULATED}"
+        wanted = f"run it in the emulator: {other}" if runs(other) else f"targets are {', '.join(runnable())}"
+        raise error("PT501", f"no target `{name}` runs kernels here", here(), help=wanted, target=name)
     target = targets.load(name.removesuffix(EMULATED))
     return _compiled(graph, target) if target.family == "llvm" else _emulated(graph, target)
 
 
+def runs(name: str) -> bool:
+    """Whether a target of this name, or at this path, runs kernels on this machine. No other target is read; PT504 when its file is wrong."""
+    if name == INTERPRETER:
+        return True
+    base = name.removesuffix(EMULATED)
+    if base not in targets.names() and not (targets.is_file(base) and Path(base).is_file()):
+        return False
+    family = targets.load(base).family
+    return family in DEVICES if name.endswith(EMULATED) else family == "llvm"
+
+
 def runnable() -> list[str]:
     """The names of every target that runs kernels on this machine, the emulated ones with their suffix."""
-    loaded = [targets.load(name) for name in targets.names()]
+    loaded = targets.available()
     native = [t.name for t in loaded if t.family == "llvm"]
     return [*native, INTERPRETER, *(t.name + EMULATED for t in loaded if t.family in DEVICES)]
 
@@ -163,4 +176,4 @@ def write(name: str, graph: Graph, folder: Any) -> list[str]:
     return list(emitted)
 
 
-__all__ = ["DEFAULT", "Executor", "executor", "explain", "files", "graph_after", "runnable", "source", "write"]
+__all__ = ["DEFAULT", "Executor", "executor", "explain", "files", "graph_after", "runnable", "runs", "source", "write"]

@@ -137,21 +137,54 @@ import pypto_dsl as pypto
 
 @pypto.jit
 def kernel(x: pypto.Tensor([4, 64], pypto.DT_FP32), out: pypto.Tensor([4, 64], pypto.DT_FP32)):
-    out[:] = pypto.soft_clip(x) + x.soft_clip()
+    out[:] = pypto.soft_clip(x, 4.0) + x.soft_clip(cap=2.0) + x.soft_clip()
 
 x = np.linspace(-8, 8, 256, dtype=np.float32).reshape(4, 64)
 for target in ("interpreter", "llvm-cpu"):
     out = np.empty_like(x)
     kernel.run(x, out, target=target)
-    assert np.abs(out - 2 * (x.astype(np.float64) / (1 + np.abs(x)))).max() < 1e-6
+    assert np.abs(out - sum(x.astype(np.float64) / (1 + np.abs(x) / cap) for cap in (1.0, 2.0, 4.0))).max() < 1e-5
+from pypto_dsl.compiler.ops import REGISTRY
+formula, samples = eval("(" + re.search(r'`"soft_clip": \\((.*)\\)`', PAGE)[1] + ")", {"WIDE": x})
+assert np.allclose(REGISTRY["soft_clip"].meaning(samples, cap=1.0), formula(samples))
 for target in ("ascend-a2", "tt-wormhole"):
     assert kernel.source(target, x, x)
 """,
     "pass": """
+from pypto_dsl.compiler import pipeline
 from pypto_dsl.cli.opt import results
+pipeline.GRAPH_PASSES["drop_double_negation"] = lambda graph, target: drop_double_negation(graph)
 text = "kernel k(%x: f32[4]) { %a = neg(%x)  %b = neg(%a)  %c = exp(%b)  return %c }"
 printed = results(text, "k.ptir", ("drop_double_negation", "canonicalize"), "llvm-cpu", spans=False)
 assert "exp(%x)" in printed[1][1] and "neg" not in printed[2][1], printed
+""",
+    "table": """
+from pypto_dsl.compiler import pipeline
+from pypto_dsl.compiler.passes.canonicalize import canonicalize
+from pypto_dsl.compiler.passes.fuse import sink
+from pypto_dsl.compiler.passes.legalize import legalize
+from pypto_dsl.compiler.passes.promote import promote
+exec(RECIPES["pass"])
+exec(RECIPE)
+names = [name for name in GRAPH_PASSES if name != "drop_double_negation"]
+assert names == list(pipeline.GRAPH_PASSES) and len(names) == len(GRAPH_PASSES) - 1
+pipeline.GRAPH_PASSES = GRAPH_PASSES
+pipeline.lower(read_graph("kernel k(%x: f32[4]) { %a = neg(%x)  return %a }", "k.ptir"), "llvm-cpu")
+""",
+    "check": """
+import sys
+sys.path.insert(0, "tests/ir")
+import filecheck
+from pypto_dsl.cli.opt import results
+from pypto_dsl.compiler import pipeline
+exec(RECIPES["pass"])
+pipeline.GRAPH_PASSES["drop_double_negation"] = lambda graph, target: drop_double_negation(graph)
+script = filecheck.script(RECIPE)
+printed = dict(results(RECIPE, "k.ptir", script.passes, script.target, spans=False))
+wrong = filecheck.check(script.checks, printed["canonicalize"])
+assert not wrong, wrong
+promoted = results(RECIPE, "k.ptir", ("promote",), script.target, spans=False)[-1][1]
+assert promoted.count("dtype = bf16") == 2 and printed["canonicalize"].count("constant(") == 1, promoted
 """,
     "target": """
 import tomllib
@@ -169,9 +202,10 @@ assert program.steps[0][0].grid.extents[0].constant == 40 * 64 // 256, program
 @pytest.mark.parametrize("recipe", USES)
 def test_recipes_of_the_architecture_page_work(recipe):
     text = RECIPES[recipe]
-    script = f"RECIPE = {text!r}\n" + ("" if recipe == "target" else text) + "\n" + USES[recipe]
+    head = f"import re\nfrom pypto_dsl.compiler.text.reader import read_graph\nRECIPE = {text!r}\nRECIPES = {RECIPES!r}\nPAGE = {ARCHITECTURE!r}\n"
+    script = head + (text if recipe in ("operation", "pass") else "") + "\n" + USES[recipe]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 

@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import erf
 
 from pypto_dsl.codegen.ttmetal import Emitted, emit
 from pypto_dsl.compiler.dtypes import BF16, BOOL, F32, I32, DType
@@ -163,7 +162,7 @@ def layer_norm(a: Arrays) -> Any:
 
 def gelu(x: Any) -> Any:
     """The erf form."""
-    return 0.5 * x * (1 + erf(x / math.sqrt(2)))
+    return 0.5 * x * (1 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2)))
 
 
 def wide(x: Value, y: Value, count: int) -> Value:

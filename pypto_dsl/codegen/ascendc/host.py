@@ -129,6 +129,7 @@ def host_text(manifest: Mapping[str, Any]) -> str:
     for scalar in manifest["scalars"]:
         if scalar["value"] is not None:
             lines.append(f"    const int64_t {identifier(scalar['name'])} = {index(parse(scalar['value']))};\n")
+    lines += [_check(left, right) for left, right in manifest["checks"]]
     lines.append(_SETUP)
     for tensor in manifest["arguments"]:
         lines.append(_make(tensor, f'folder + "{tensor["name"]}.bin"', tensor["role"] != "in"))
@@ -139,6 +140,15 @@ def host_text(manifest: Mapping[str, Any]) -> str:
     finishes = "\n".join(f"    finish({_tensor(t)});" for t in (*manifest["arguments"], *manifest["workspaces"]))
     lines.append(_END.format(finishes=finishes))
     return "".join(lines)
+
+
+def _check(left: str, right: str) -> str:
+    """An equality of extents without which the kernels would read or write beside their tensors."""
+    shown = [side.replace("%", "%%") for side in (left, right)]
+    words = f'"{shown[0]} is %lld, and must be {shown[1]}, which is %lld\\n"'
+    values = ", ".join(f"static_cast<long long>({index(parse(side))})" for side in (left, right))
+    return (f"    if ({index(parse(left), bracket=True)} != {index(parse(right), bracket=True)}) {{\n"
+            f"        std::fprintf(stderr, {words}, {values});\n        return 1;\n    }}\n")
 
 
 def _tensor(tensor: Mapping[str, Any]) -> str:

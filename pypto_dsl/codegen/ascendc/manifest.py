@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pypto_dsl.codegen.extents import stated
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.placement.ascend import ITEMS
 from pypto_dsl.compiler.targets import Target
@@ -15,6 +16,7 @@ VERSION = 1
 
 def manifest(program: Program, target: Target, files: tuple[str, ...]) -> dict[str, Any]:
     """Plain data with every extent as index text: what to pass, what to allocate, which variant to launch, in which order."""
+    program = stated(program)
     return {
         "version": VERSION,
         "name": program.name,
@@ -23,6 +25,7 @@ def manifest(program: Program, target: Target, files: tuple[str, ...]) -> dict[s
         "files": sorted(files),
         "arguments": [_tensor(p) for p in program.arguments],
         "scalars": [_scalar(s) for s in program.scalars],
+        "checks": [[str(left), str(right)] for left, right, _ in program.checks],
         "workspaces": [_tensor(w) for w in program.workspaces],
         "steps": [[_kernel(k) for k in variants] for variants in kernel_steps(program)],
     }

@@ -87,6 +87,9 @@ def host_text(manifest: Mapping[str, Any]) -> str:
     users = [s["name"] for s in manifest["scalars"] if s["name"] not in _extents(manifest)]
     lines.append(f"def {name}({', '.join(['device', *map(_identifier, arguments), *map(_identifier, users)])}):")
     lines += [f"    {line}" for line in _bindings(manifest)]
+    for left, right in manifest["checks"]:
+        lines += [f"    if {left} != {right}:",
+                  f'        raise ValueError(f"{left} is {{{left}}}, and must be {right}, which is {{{right}}}")']
     named = ", ".join(f'"{a}": {_identifier(a)}' for a in arguments)
     lines.append(f"    tensors = {{{named}}}")
     for w in manifest["workspaces"]:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pypto_dsl.codegen.extents import stated
 from pypto_dsl.codegen.ttmetal.emitter import EmittedRole
 from pypto_dsl.compiler.index import text as index_text
 from pypto_dsl.compiler.targets import Target
@@ -42,6 +43,7 @@ def kernel_manifest(kernel: TileKernel, emitted: Mapping[str, EmittedRole], targ
 
 def program_manifest(program: Program, kernels: list[list[dict[str, Any]]], target: Target) -> dict[str, Any]:
     """A whole program: its steps are lists of kernel manifests, alternatives in order of preference."""
+    program = stated(program)
     return {
         "version": VERSION,
         "name": program.name,
@@ -52,6 +54,7 @@ def program_manifest(program: Program, kernels: list[list[dict[str, Any]]], targ
         "l1_budget": int(target.table("memory")["l1"]["budget"]),
         "arguments": [_param(p) for p in program.arguments],
         "scalars": [{"name": s.name, "dtype": s.dtype.name} for s in program.scalars],
+        "checks": [[index_text(left), index_text(right)] for left, right, _ in program.checks],
         "workspaces": [{"name": w.name, "dtype": w.dtype.name, "shape": [index_text(e) for e in w.shape]} for w in program.workspaces],
         "steps": kernels,
     }

@@ -14,6 +14,7 @@ import contextlib
 import contextvars
 import dis
 import enum
+import functools
 import inspect
 import types
 import typing
@@ -79,9 +80,31 @@ ShapeRule = Callable[[Call], tuple[tuple[Index, ...], ...]]
 
 
 class Reference(Protocol):
-    """The meaning in NumPy: arrays of the compute dtype in (floats as float64), arrays out; attributes as keywords."""
+    """The meaning in NumPy: arrays of the compute dtype in (floats as float64), arrays out.
+
+    Behind the operands it names, in any order, the attributes that it reads; or takes all of them as ``**keywords``. Beside the
+    operation's own attributes there are ``dtype`` and ``type`` (of the result), ``source`` (dtype of the first operand) and ``symbols``.
+    """
 
     def __call__(self, *operands: Any, **attributes: Any) -> Any: ...
+
+
+def call_naming(function: Reference, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+    """``function`` of ``operands`` by position, with those of ``attributes`` that its signature names, or all where it has ``**``."""
+    named = _names(function, len(operands))
+    return function(*operands, **(attributes if named is None else {k: v for k, v in attributes.items() if k in named}))
+
+
+@functools.cache
+def _names(function: Reference, operands: int) -> frozenset[str] | None:
+    """The parameters that a function names behind its operands; None when it takes any. NumPy's own functions take none of ours."""
+    if getattr(function, "__module__", None) == "numpy" or isinstance(function, np.ufunc):
+        return frozenset()
+    parameters = list(inspect.signature(function).parameters.values())
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return None
+    positional = [p.name for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    return frozenset({p.name for p in parameters} - set(positional[:operands]))
 
 
 @dataclass(frozen=True)
@@ -131,6 +154,10 @@ class OpDefinition:
         if stated is None or dtype.name in self.bounds or stated == 0:
             return stated
         return stated + 2 if dtype.bits == 64 else 1
+
+    def meaning(self, *operands: Any, **attributes: Any) -> Any:
+        """What the reference makes of ``operands`` (None where absent), given those of ``attributes`` that its signature names."""
+        return call_naming(self.reference, operands, attributes)
 
     @property
     def is_primitive(self) -> bool:
@@ -182,6 +209,8 @@ def op(*, types: TypeRule, shape: ShapeRule, reference: Reference, family: str, 
     """
 
     def define(function: Callable[..., Any]) -> OpDefinition:
+        if bound and not derivation:
+            raise ValueError(f"operation {function.__name__}: say in `derivation` where its bound comes from")
         signature = inspect.signature(function, eval_str=False)
         hints = typing.get_type_hints(function)
         parameters = tuple(_parameter(p, hints.get(p.name)) for p in signature.parameters.values())
@@ -397,7 +426,7 @@ def signature_text(definition: OpDefinition) -> str:
 
 
 def _plain(value: Any) -> str:
-    return value.name if isinstance(value, enum.Enum) else repr(value)
+    return f"pypto.{value.pypto}" if isinstance(value, DType) else value.name if isinstance(value, enum.Enum) else repr(value)
 
 
 def _operand(definition: OpDefinition, p: Parameter, given: Any, builder: Builder) -> Value | None:

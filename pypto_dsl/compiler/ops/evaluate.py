@@ -5,11 +5,9 @@ a weak number that no operation has touched yet is held exactly (float64 or int6
 """
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -70,9 +68,8 @@ def evaluate(op: Op, how: Plan, operands: Sequence[Array], symbols: Mapping[str,
         keywords["source"] = dtypes[0]
     if op.opcode == "reshape":
         keywords["shape"] = op.results[0].type.live  # the elements of a tail are compacted
-    function = how.definition.reference
     with np.errstate(all="ignore"):
-        made = function(*_placed(op, _aligned(op, how, wide)), **(keywords if _takes_keywords(cast(Any, function)) else {}))
+        made = how.definition.meaning(*_placed(op, _aligned(op, how, wide)), **keywords)
     results = made if isinstance(made, tuple) else (made,)
     return tuple(_rounded(np.asarray(r), inside, value.type) for r, inside, value in zip(results, how.inside, op.results, strict=True))
 
@@ -174,13 +171,3 @@ def _rounded(value: Array, inside: DType, declared: TensorType) -> Array:
     dtype = declared.dtype
     exact = reference.round_to(value, inside) if inside.is_float else value.astype(inside.numpy)
     return np.asarray(exact if inside == dtype else convert(exact, inside, dtype))
-
-
-@cache
-def _takes_keywords(function: Callable[..., Any]) -> bool:
-    """NumPy's own functions take no attributes."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:
-        return False
-    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters) and not isinstance(function, np.ufunc)

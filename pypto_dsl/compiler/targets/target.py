@@ -1,21 +1,53 @@
 """The Target record and its loader.
 
-A target file has `name`, `title`, `family`, then the tables
-`[tile]` (what the tile pass needs, see `TileChoices`), `[ops]` (operation -> dtypes it has natively), `[limits]` (rank, elements,
-emptiness), `[memory.*]`, `[bounds.*]` and whatever the family's placement passes read through `Target.data`. Every number carries
-its source in a comment. No chip number stands in code.
+A target file has `name` (the file's own), `title`, `family`, then the tables `[tile]` (what the tile pass needs, see `TileChoices`),
+`[ops]` (operation -> dtypes it has natively), `[limits]` (rank, elements, emptiness), `[memory.*]`, `[bounds.*]` and whatever the
+family's placement passes read through `Target.table`. Every number carries its source in a comment. No chip number stands in code.
 """
 from __future__ import annotations
 
+import difflib
+import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import typing
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from importlib import metadata, resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 from pypto_dsl.compiler.dtypes import BY_NAME, DType
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import KernelError, error
+from pypto_dsl.compiler.ops import REGISTRY
+
+GROUP = "pypto_dsl.targets"
+# Families of targets; a target of family "none" has passes and no placement: what is lowered for it stays structured Tile IR.
+FAMILIES = ("llvm", "ascend", "ttmetal", "none")
+
+
+class TargetWarning(UserWarning):
+    """A target of an installed package that cannot be read, and is left out of lists."""
+
+
+class Table(dict[str, Any]):
+    """A table of a target file. Reading a key that the file lacks raises PT504, which names file, table and key."""
+
+    def __init__(self, rows: Mapping[str, Any], file: str, title: str = "") -> None:
+        nested = f"{title}." if title else ""
+        super().__init__({k: Table(v, file, nested + k) if isinstance(v, Mapping) else v for k, v in rows.items()})
+        self.file = file
+        self.title = title
+
+    def __missing__(self, key: str) -> Any:
+        raise self.wrong(key, "is missing")
+
+    def wrong(self, key: str, what: str, help: str = "") -> KernelError:
+        """PT504: what is wrong with ``key`` of this table."""
+        where = f"[{self.title}] {key}" if self.title else key
+        return error("PT504", f"{self.file}: {where} {what}", help=help, file=self.file, table=self.title, key=key)
 
 
 @dataclass(frozen=True)
@@ -82,47 +114,142 @@ class Target:
 
     def table(self, name: str) -> Mapping[str, Any]:
         """A table of the file, empty when absent."""
-        table: Mapping[str, Any] = self.data.get(name, {})
-        return table
+        table: Mapping[str, Any] | None = self.data.get(name)
+        return Table({}, self.name, name) if table is None else table
 
 
-def _files() -> dict[str, Any]:
-    """Target name -> file, the built-in ones and those of the entry-point group `pypto_dsl.targets` (a callable giving a path)."""
-    found: dict[str, Any] = {}
-    for entry in resources.files(__package__).iterdir():
-        if entry.name.endswith(".toml"):
-            found[entry.name.removesuffix(".toml")] = entry
-    for point in metadata.entry_points(group="pypto_dsl.targets"):
-        found.setdefault(point.name, point.load()())
-    return dict(sorted(found.items()))
+def _built_in() -> dict[str, Traversable]:
+    return {e.name.removesuffix(".toml"): e for e in resources.files(__package__).iterdir() if e.name.endswith(".toml")}
 
 
 def names() -> tuple[str, ...]:
-    """Names of every target there is."""
-    return tuple(_files())
+    """Names of every target there is: the built-in ones and those of the entry-point group `pypto_dsl.targets`. No file is read."""
+    return tuple(sorted({*_built_in(), *(point.name for point in metadata.entry_points(group=GROUP))}))
+
+
+def is_file(name: str) -> bool:
+    """Whether a target is named by the path of its file, `path/to/chip.toml`."""
+    return name.endswith(".toml")
+
+
+def load(name: str) -> Target:
+    """Read a target: one of `names`, or the path of a file. PT501 for a name that is none, PT504 for a file that is wrong."""
+    if not is_file(name):
+        return _named(name)
+    path = Path(name)
+    if not path.is_file():
+        raise error("PT501", f"there is no target file `{name}`", help=f"give the path of a file, or one of {', '.join(names())}", target=name)
+    return _read(path, os.path.basename(name))
 
 
 @lru_cache
-def load(name: str) -> Target:
-    """Read a target; PT501 for a name that is none."""
-    files = _files()
-    if name not in files:
-        raise error("PT501", f"there is no target `{name}`", help=f"targets are {', '.join(files)}", target=name)
-    return from_data(tomllib.loads(files[name].read_text(encoding="utf-8")))
+def _named(name: str) -> Target:
+    file = _built_in().get(name)
+    if file is not None:
+        return _read(file, file.name)
+    for point in metadata.entry_points(group=GROUP):
+        if point.name == name:
+            return _read(_file_of(point), f"{name}.toml of {_package(point)}", name)
+    raise error("PT501", f"there is no target `{name}`", help=f"targets are {', '.join(names())}", target=name)
 
 
-def from_data(data: Mapping[str, Any]) -> Target:
-    """A Target from parsed TOML; ValueError for a dtype that does not exist."""
-    choices = dict(data["tile"])
-    for key in ("matmul", "align", "plane"):
-        if key in choices:
-            choices[key] = tuple(choices[key])
-    choices.setdefault("whole_row", None)
-    choices.setdefault("plane", (choices["rows"], choices["cols"]))
-    ops = {name: frozenset(entries) for name, entries in data.get("ops", {}).items()}
-    for opcode, entries in ops.items():
+def available() -> tuple[Target, ...]:
+    """Every target of `names` that can be read; one that cannot is left out with a TargetWarning that names its package."""
+    found = [_named(name) for name in sorted(_built_in())]
+    for point in metadata.entry_points(group=GROUP):
+        if point.name in _built_in():
+            continue
+        try:
+            found.append(_named(point.name))
+        except KernelError as refused:
+            note = f"the target {point.name} of the package {_package(point)} is left out: {refused.diagnostic.message}"
+            warnings.warn(TargetWarning(note), stacklevel=2)
+    return tuple(sorted(found, key=lambda target: target.name))
+
+
+def _package(point: metadata.EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
+
+
+def _file_of(point: metadata.EntryPoint) -> Path | Traversable:
+    """The file that an entry point gives: a path as text or object, or a resource of its package."""
+    try:
+        given = point.load()()
+        return given if isinstance(given, Traversable) else Path(given)
+    except Exception as failure:  # code of another package: whatever it raises is its fault
+        raise error("PT504", f"the package {_package(point)} does not give its target {point.name}: {type(failure).__name__}: {failure}",
+                    help=f"update or remove {_package(point)}", file=point.value, table="", key="") from failure
+
+
+def _read(file: Path | Traversable, shown: str, name: str | None = None) -> Target:
+    """A file's Target. PT504 unless it is called what the file is (``name``: what its entry point is)."""
+    try:
+        data = Table(tomllib.loads(file.read_text(encoding="utf-8")), shown)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as failure:
+        raise error("PT504", f"{shown} cannot be read: {failure}", file=shown, table="", key="") from failure
+    called = name if name is not None else file.name.removesuffix(".toml")
+    if data["name"] != called:
+        raise data.wrong("name", f"is {data['name']!r}, and the {'entry point' if name else 'file'} is called {called!r}")
+    return from_data(data, shown)
+
+
+def from_data(data: Mapping[str, Any], file: str = "") -> Target:
+    """A Target from parsed TOML. PT504, with file, table and key, for what is missing, unknown, or not of its kind."""
+    whole = Table(data, file or str(data.get("name", "a target")))
+    for key in ("name", "title", "family"):
+        if not isinstance(whole[key], str) or not whole[key]:
+            raise whole.wrong(key, f"is {whole[key]!r}, and must be a text")
+    if whole["family"] not in FAMILIES:
+        raise whole.wrong("family", f"is the unknown {whole['family']!r}", _meant(whole["family"], FAMILIES, "families"))
+    for key in ("tile", "ops", "limits"):
+        if not isinstance(whole.get(key, {}), Mapping):
+            raise whole.wrong(key, "must be a table")
+    return Target(whole["name"], whole["title"], whole["family"], _choices(whole["tile"]), _operations(whole.get("ops", {}), whole), whole)
+
+
+def _meant(name: str, known: Iterable[str], kind: str) -> str:
+    """A help: the nearest of the names there are, or all of them."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {close[0]}?" if close else f"{kind} are {', '.join(known)}"
+
+
+def _operations(rows: Mapping[str, Any], whole: Table) -> dict[str, frozenset[str]]:
+    """`[ops]`: operations of the op table, each with dtypes, pairs of them, or "*"."""
+    for name, entries in rows.items():
+        table = whole["ops"]
+        if name not in REGISTRY:
+            raise table.wrong(name, "is no operation", _meant(name, sorted(REGISTRY), "operations"))
+        if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+            raise table.wrong(name, f'is {entries!r}, and must be a list of dtypes such as ["f32", "f32->bf16"]')
         for entry in entries:
             for part in entry.replace("->", ",").split(","):
                 if part != "*" and part not in BY_NAME:
-                    raise ValueError(f"target {data['name']}: operation {opcode} lists the unknown dtype {part!r}")
-    return Target(data["name"], data["title"], data["family"], TileChoices(**choices), ops, data)
+                    raise table.wrong(name, f"lists the unknown dtype {part!r}", _meant(part, BY_NAME, "dtypes"))
+    return {name: frozenset(entries) for name, entries in rows.items()}
+
+
+def _choices(table: Table) -> TileChoices:
+    """`[tile]`; `whole_row` may be left out (rows of any length are kept whole), `plane` too (rows x cols)."""
+    known = {f.name: f for f in fields(TileChoices)}
+    kinds = typing.get_type_hints(TileChoices)
+    for key, value in table.items():
+        if key not in known:
+            raise table.wrong(key, "is unknown", _meant(key, known, "keys"))
+        wanted = _unlike(value, kinds[key], least=0 if known[key].default == 0 else 1)
+        if wanted:
+            raise table.wrong(key, f"is {value!r}, and must be {wanted}")
+    required = [f.name for f in known.values() if f.default is MISSING and f.name not in ("whole_row", "plane")]
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+    defaults = {"whole_row": None, "plane": (table["rows"], table["cols"])}
+    return TileChoices(**{**defaults, **{key: table[key] for key in required}, **given})
+
+
+def _unlike(value: Any, kind: Any, least: int) -> str:
+    """What a field of TileChoices takes instead of ``value``, "" when it takes it."""
+    if kind is bool:
+        return "" if isinstance(value, bool) else "true or false"
+    members = typing.get_args(kind) if typing.get_origin(kind) is tuple else ()
+    numbers: Sequence[Any] = value if members and isinstance(value, (list, tuple)) else [value]
+    if len(numbers) == max(1, len(members)) and all(type(n) is int and n >= least for n in numbers):
+        return ""
+    return f"a list of {len(members)} whole numbers from {least}" if members else f"a whole number from {least}"
