@@ -115,14 +115,14 @@ def compare(name: str, got: Array, exact: Array) -> Comparison:
         share = different / a.size if a.size else 0.0
         return Comparison(name, dtype.name, got.shape, float(abs(a[worst] - b[worst])) if a.size else 0.0, _position(got, worst), share, 0,
                           different, 0.01)
-    largest, smallest = limits(dtype)
+    largest, _ = limits(dtype)
     b = np.where(np.abs(b) >= largest * (1 + 2.0 ** -dtype.mantissa), np.copysign(np.inf, b), b)  # what rounds to infinity
     kind = (np.isnan(a) != np.isnan(b)) | ((np.isinf(a) | np.isinf(b)) & (a != b) & ~(np.isnan(a) | np.isnan(b)))
     live = np.isfinite(a) & np.isfinite(b)
     error = np.zeros(a.shape)
     np.subtract(a, b, out=error, where=live)
     np.abs(error, out=error)
-    units = error / np.maximum(_spacing(np.where(live, b, 1.0), dtype), smallest)
+    units = error / spacing(np.where(live, b, 1.0), dtype)
     worst = int(np.argmax(units)) if a.size else 0
     scale = float(np.max(np.abs(b), where=live, initial=0.0))
     relative = float(error.max(initial=0.0)) / scale if scale else 0.0 if not error.any() else math.inf
@@ -136,11 +136,11 @@ def limits(dtype: DType) -> tuple[float, float]:
     return float(info.max), float(info.smallest_subnormal)
 
 
-def _spacing(x: Array, dtype: DType) -> Array:
-    """The distance of normal neighbours of ``dtype`` at each element's magnitude; 0 at zero."""
+def spacing(x: Array, dtype: DType) -> Array:
+    """The distance of neighbours of ``dtype`` (one ulp) at the magnitude of each element of ``x``, a float64 array of finite numbers."""
     _, exponent = np.frexp(np.abs(x))
-    spacing: Array = np.where(x == 0, 0.0, np.ldexp(1.0, exponent - dtype.mantissa))
-    return spacing
+    found: Array = np.maximum(np.where(x == 0, 0.0, np.ldexp(1.0, exponent - dtype.mantissa)), limits(dtype)[1])
+    return found
 
 
 def _position(array: Array, flat: int) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from pypto_dsl.cli.versions import VERSION
 # Command -> module that defines `command`. Loaded on use: `ptc --version` does not load the compiler.
 COMMANDS = {
     "run": "pypto_dsl.cli.run",
+    "check": "pypto_dsl.cli.check",
     "compile": "pypto_dsl.cli.compile",
     "explain": "pypto_dsl.cli.explain",
     "opt": "pypto_dsl.cli.opt",
@@ -25,6 +26,7 @@ COMMANDS = {
 # One line each, so that the list of commands needs no command loaded; a test holds them against the commands' own help.
 SUMMARIES = {
     "run": "Run a file's kernel on generated inputs and report numbers, error and time.",
+    "check": "Hold a kernel on a target against a reference; exit code 3 when an element is wrong.",
     "compile": "Write the sources of a kernel for a target, with manifest and source map.",
     "explain": "Explain an error code, or what the compiler made of a kernel and why.",
     "opt": "Run single passes on a .ptir file and print the result.",

@@ -84,38 +84,47 @@ def run(source: Source, given: Mapping[str, Any], target: str, timed: bool) -> O
     Raises KernelError as the kernel's call does.
     """
     before = _copies(given)
-    if source.kernel is not None:
-        graph = source.kernel.specialise(**before).graph
-        calls = _copies(given)
-        returned = source.kernel.run(**calls, target=target)
-        values = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
-        results = {**{name: calls[name] for name in graph.outputs}, **dict(zip(interpreter.return_names(graph), values, strict=True))}
-    else:
-        graph = source.graph or Graph(source.name)
-        results = _execute(graph, _copies(given), target)
-    exact = measure.reference(graph, before, _symbols(graph, before))
+    graph, results = computed(source, before, target)
+    exact = measure.reference(graph, before, symbols_of(graph, before))
     comparisons = tuple(measure.compare(name, np.asarray(got), exact[name]) for name, got in results.items())
     known = () if target == "interpreter" else known_differences(graph, registry.load(target.removesuffix("-emu")))
     return Outcome(results, comparisons, known, *(_times(source, given, target, graph) if timed else (None, None)))
+
+
+def computed(source: Source, given: Mapping[str, Any], target: str) -> tuple[Graph, dict[str, Array]]:
+    """The graph of a kernel for these arguments, and its results by name on copies of them. Raises KernelError as the kernel's call does."""
+    graph = graph_of(source, given)
+    if source.kernel is None:
+        return graph, _execute(graph, _copies(given), target)
+    calls = _copies(given)
+    returned = source.kernel.run(**calls, target=target)
+    values = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
+    return graph, {**{name: calls[name] for name in graph.outputs}, **dict(zip(interpreter.return_names(graph), values, strict=True))}
+
+
+def graph_of(source: Source, given: Mapping[str, Any]) -> Graph:
+    """The graph of a kernel for these arguments; a text kernel's own. Raises KernelError as reading the kernel does."""
+    return source.graph or Graph(source.name) if source.kernel is None else source.kernel.specialise(**given).graph
 
 
 def _copies(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in given.items()}
 
 
-def _symbols(graph: Graph, given: Mapping[str, Any]) -> dict[str, int]:
+def symbols_of(graph: Graph, given: Mapping[str, Any]) -> dict[str, int]:
+    """The value of every dimension and integer of a call."""
     return symbol_values(graph, given, {name: value for name, value in given.items() if isinstance(value, int)})
 
 
 def _execute(graph: Graph, arrays: dict[str, Any], target: str) -> dict[str, Array]:
-    returned = targets.executor(target, graph)(arrays, _symbols(graph, arrays))
+    returned = targets.executor(target, graph)(arrays, symbols_of(graph, arrays))
     return {name: arrays[name] for name in graph.outputs} | dict(zip(interpreter.return_names(graph), returned, strict=True))
 
 
 def _times(source: Source, given: Mapping[str, Any], target: str, graph: Graph) -> tuple[float, float | None]:
     arrays = _copies(given)
     if source.kernel is None:
-        execute, symbols = targets.executor(target, graph), _symbols(graph, arrays)
+        execute, symbols = targets.executor(target, graph), symbols_of(graph, arrays)
         return measure.seconds(lambda: execute(arrays, symbols)), None
     kernel, reference = source.kernel, source.member("reference")
     here = measure.seconds(lambda: kernel.run(**arrays, target=target))
