@@ -4,9 +4,11 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.span import Span
+from pypto_dsl.frontend.spans import node_span, tree_of
 
 
 def segment(span: Span | None) -> str:
@@ -67,6 +69,50 @@ def replaced(span: Span | None, name: str, text: str) -> str | None:
     source = segment(span).encode()
     start, stop = uses[0].col_offset - 1, (uses[0].end_col_offset or 0) - 1
     return (source[:start] + text.encode() + source[stop:]).decode()
+
+
+@dataclass(frozen=True)
+class Write:
+    """A write in the user's text: the value's text, its place (None when it stands in no one place), and what is around it."""
+
+    value: str
+    place: Span | None
+    before: str
+    after: str = ""
+
+
+def _is_at(node: ast.expr, span: Span) -> bool:
+    return (node.lineno, node.col_offset + 1, node.end_lineno, (node.end_col_offset or 0) + 1) == (
+        span.line, span.column, span.end_line, span.end_column)
+
+
+def write_at(span: Span | None) -> Write | None:
+    """The write whose destination, or whose call (`out.move(value)`), stands at a span; None without source, and for other forms."""
+    tree = tree_of(span.file) if span is not None else None
+    if tree is None or span is None:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            pairs = [pair for target in node.targets for pair in _paired(target, node.value)]
+            value = next((v for t, v in pairs if _is_at(t, span)), None)
+            if value is not None:
+                place = node_span(value, span.file)
+                return Write(segment(place), place, f"{segment(span)} = ")
+        elif isinstance(node, ast.AugAssign) and _is_at(node.target, span):
+            target, value_text = segment(span), segment(node_span(node.value, span.file))
+            operation = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[1:-1]
+            return Write(f"{target}{operation}({value_text})", None, f"{target} = ")
+        elif isinstance(node, ast.Call) and _is_at(node, span) and node.args and not isinstance(node.args[0], (ast.List, ast.Tuple)):
+            place = node_span(node.args[0], span.file)
+            before, _, after = segment(span).partition(segment(place))
+            return Write(segment(place), place, before, after)
+    return None
+
+
+def _paired(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
 
 
 def cast_name(text: str) -> str:

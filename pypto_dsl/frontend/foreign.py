@@ -108,7 +108,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     """Operators with a NumPy number or array on the left are the tensor's own; NumPy's functions are refused (PT128)."""
     left = inputs[0]
     if method == "__call__" and len(inputs) == 2 and isinstance(left, (np.generic, np.ndarray)) and ufunc.__name__ in _REFLECTED:
-        number = left[()] if left.ndim == 0 else left  # NumPy compares a number as an array of no axes
+        number = left[()] if isinstance(left, np.ndarray) and left.ndim == 0 else left  # NumPy compares a number as an array of no axes
         return getattr(self, _REFLECTED[ufunc.__name__])(number)
     raise _refused(ufunc.__name__, exact=method == "__call__" and not kwargs)
 

@@ -97,16 +97,24 @@ def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], k
     try:
         made = trace.emit(run)
     except PromotionError as refused:
-        raise _with_fix(refused) from None
+        raise _with_fix(refused, definition, args) from None
     if trace.tiles.vector is not None:
         check_tile(trace.tiles, definition, made if isinstance(made, Value) else made[0])
     return made
 
 
-def _with_fix(refused: PromotionError) -> PromotionError:
-    """The refusal with its first remedy applied to the user's text, where the operand that it casts is named there once."""
+def _with_fix(refused: PromotionError, definition: OpDefinition, args: Sequence[Any]) -> PromotionError:
+    """The refusal with its first remedy applied to the user's text, where the operand that it casts is named there once.
+
+    To cast a destination is no remedy: what is written would be lost.
+    """
     found = refused.diagnostic
     name = fixes.cast_name(refused.fixes[0]) if refused.fixes else ""
+    if definition.effects and args and isinstance(args[0], Tensor) and name in (args[0].name, "x") and refused.code != "PT205":
+        help = f"{definition.name} writes into its first operand, whose dtype stays: make it of another dtype where it is made"
+        refused.diagnostic = replace(found, help=help)
+        refused.args = (refused.diagnostic.render(),)
+        return refused
     if name and found.primary is not None:
         refused.diagnostic = replace(found, fix=fixes.replaced(found.primary.span, name, refused.fixes[0]))
     return refused

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -195,7 +196,7 @@ class Tensor(metaclass=_TensorMeta):
         if not isinstance(value, Tensor):
             value = filled(trace, window.extents, value, self.dtype)
         elif value.dim == 0 and window.extents:
-            value = expanded(trace, value, window.extents, self.dtype)
+            value = expanded(trace, value, window.extents, self.dtype, self)
         source = value.value
         shape = window.restored(source)
         window.check_stops(shape)
@@ -214,7 +215,7 @@ class Tensor(metaclass=_TensorMeta):
         if not isinstance(value, Tensor):
             value = filled(trace, target.type.shape, value, self.dtype)
         elif value.dim == 0 and target.type.rank:
-            value = expanded(trace, value, target.type.shape, self.dtype)
+            value = expanded(trace, value, target.type.shape, self.dtype, self)
         source: Value = value.value
         surplus = (element_count(source.type.shape) - element_count(target.type.shape)).constant
         if source.type.rank != target.type.rank and surplus in (0, None):
@@ -392,9 +393,9 @@ def filled(trace: Trace, shape: tuple[Index, ...], value: Any, dtype: DType) -> 
     return handle
 
 
-def expanded(trace: Trace, value: Tensor, shape: tuple[Index, ...], dtype: DType) -> Tensor:
-    """A scalar tensor repeated to ``shape`` in ``dtype``."""
-    source = value.value
+def expanded(trace: Trace, value: Tensor, shape: tuple[Index, ...], dtype: DType, target: Tensor | None = None) -> Tensor:
+    """A scalar tensor repeated to ``shape`` in ``dtype``; to be written to ``target``, whose dtype it must join to (PT205)."""
+    source = value.value if target is None else landed(trace, target, value.value)
     handle: Tensor = wrap(trace.emit(lambda: layout.expand_clone(source if source.type.dtype == dtype and not source.type.weak
                                                                  else cast(source, dtype), shape)))
     return handle
@@ -406,16 +407,34 @@ def landed(trace: Trace, target: Tensor, source: Value) -> Value:
     if source.type.dtype == dtype and not source.type.weak:
         return source
     try:
-        assign(rule_set(trace.graph.rules), atype(target.value), atype(source), op="out[:]", names=[target.name, source.name or "value"])
+        assign(rule_set(trace.graph.rules), atype(target.value), atype(source), op=f"{target.name}[:]")
     except PromotionError as refused:
-        raise refused.located(here()) from None
+        raise _kept(refused, target) from None
     converted: Value = trace.emit(lambda: cast(source, dtype))
     return converted
+
+
+def _kept(refused: PromotionError, target: Tensor) -> PromotionError:
+    """PT205 in the user's words: the value and the destination by their text, the caret on the value, the write with the cast in it."""
+    found, span = refused.diagnostic, here()
+    write = fixes.write_at(span)
+    value = write.value if write is not None else "value"
+    narrowed = f"pypto.cast({value}, pypto.{target.dtype.pypto})"
+    lines = [f"`{value}` is {refused.rhs}", f"`{target.name}` is {target.dtype}, and a write does not change that"]
+    help = narrowed if write is None or "\n" in value else f"say that the narrowing is meant: {write.before}{narrowed}{write.after}"
+    place = write.place if write is not None and write.place is not None else span
+    refused.diagnostic = replace(found, primary=Label(place) if place is not None else None, notes=tuple(lines), help=help,
+                                 fix=narrowed if write is not None and write.place is not None else None)
+    refused.args = (refused.diagnostic.render(),)
+    return refused
 
 
 def assemble_into(trace: Trace, target: Tensor, source: Value, offsets: tuple[Index, ...]) -> None:
     """Write the live part of ``source`` into ``target`` at ``offsets``."""
     into = target.value
-    made = trace.emit(lambda: layout.insert(into, source, offsets))
+    try:
+        made = trace.emit(lambda: layout.insert(into, source, offsets))
+    except PromotionError as refused:
+        raise _kept(refused, target) from None
     made.name = target.name
     trace.write(target.cell, made)

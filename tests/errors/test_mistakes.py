@@ -42,6 +42,11 @@ MISTAKES = [
     Mistake("unsupported.py", "tt-wormhole", "PT502", "pypto.matmul(x, w)",
             "pypto.matmul(pypto.cast(x, pypto.DT_BF16), pypto.cast(w, pypto.DT_BF16), pypto.DT_FP32)",
             ("matmul on bf16", "cast the operands")),
+    Mistake("narrow.py", "llvm-cpu", "PT205", "y * 2.0", "pypto.cast(y * 2.0, pypto.DT_BF16)", ("out[:] = pypto.cast(y * 2.0, pypto.DT_BF16)",)),
+    Mistake("method.py", "llvm-cpu", "PT109", "x.astype(pypto.DT_BF16)", "pypto.cast(x, pypto.DT_BF16)", ("pypto.cast(x, pypto.DT_BF16)",)),
+    Mistake("numpy_function.py", "llvm-cpu", "PT128", "np.sqrt(x)", "pypto.sqrt(x)", ("pypto.sqrt",)),
+    Mistake("added.py", "llvm-cpu", "PT104", "out += x", "out[:] += x", ("out[:] += ",)),
+    Mistake("subscript.py", "llvm-cpu", "PT312", "= x", "= x[0]", ("rank 1",)),
     Mistake("text.ptir", "llvm-cpu", "PT603", "%tow", "%two", ("did you mean %two?",)),
     Mistake("unknown.py", "llvm-cpu", "PT109", "pypto.sofmax", "pypto.softmax", ("pypto.softmax",)),
 ]

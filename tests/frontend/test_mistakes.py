@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -35,11 +36,16 @@ def f32(*shape: int) -> Any:
     return np.ones(shape, np.float32)
 
 
+def mixed() -> tuple[Any, ...]:
+    return f32(4, 4), np.ones((4, 4), np.int32), np.zeros((4, 4), ml_dtypes.bfloat16)
+
+
 def integers() -> tuple[Any, ...]:
     return np.ones((4, 4), np.int32), np.ones((4, 4), np.int16), np.zeros((4, 4), np.int32)
 
 
 TENSORS = "x: pypto.Tensor([4, 4]), y: pypto.Tensor([4, 4]), out: pypto.Tensor([4, 4])"
+MIXED = "x: pypto.Tensor([4, 4], pypto.DT_FP32), ints: pypto.Tensor([4, 4], pypto.DT_INT32), out: pypto.Tensor([4, 4], pypto.DT_BF16)"
 SQUARE = lambda: (f32(4, 4), f32(4, 4), f32(4, 4))  # noqa: E731
 MISTAKES = [
     Mistake("two integer dtypes", f"def k({TENSORS}):\n    out[:] = x + y\n", "PT202", "x + y", "two different integer dtypes", integers),
@@ -87,6 +93,14 @@ MISTAKES = [
             "`negative_slope` is a number", SQUARE, ("(x, y)", "(x, 0.1)")),
     Mistake("a list as an operand", f"def k({TENSORS}):\n    out[:] = [1, 2, 3, 4] * x\n", "PT200", "[1, 2, 3, 4] * x", "got list", SQUARE,
             ("[1, 2, 3, 4]", "y[0]")),
+    *(Mistake(f"a wider value in {statement}", f"def k({MIXED}):\n    {statement}\n", "PT205", caret, "and the destination keeps", mixed)
+      for statement, caret in (
+          ("out[:] = x * 2.0", "x * 2.0"), ("out[:] = x", "x"), ("out.move(x + x)", "x + x"), ("out[0:2] = x[2:4] * 2", "x[2:4] * 2"),
+          ("out[0] = x[1]", "x[1]"), ("pypto.assemble(x[0:2], [0, 0], out)", "x[0:2]"), ("out.assemble(x, [0, 0])", "x"),
+          ("out[:], ints[:] = x, ints", "x"), ("ints[:] = pypto.div(ints, 2)", "pypto.div(ints, 2)"), ("out[:] = x[0, 0]", "x[0, 0]"),
+          ("ints[0, 0] = x[0, 0]", "x[0, 0]"), ("out[0:1] = x.sum(0, True)", "x.sum(0, True)"))),
+    Mistake("a wider sum in place", f"def k({MIXED}):\n    out[:] += x\n", "PT205", "out[:]", "and the destination keeps", mixed,
+            ("out[:] += x", "out[:] = pypto.cast(out[:] + (x), pypto.DT_BF16)")),
     Mistake("`and` on tensors", f"def k({TENSORS}):\n    both = x > 0 and y > 0\n    out[:] = pypto.where(both, x, y)\n", "PT101",
             "x > 0 and y > 0", "no single truth value", SQUARE),
     Mistake("a ternary on a tensor", f"def k({TENSORS}):\n    out[:] = x if x > y else y\n", "PT101", "x if x > y else y",
