@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_regions import M, Recorder, check
 
-from pypto_dsl.compiler.dtypes import F32, I32
+from pypto_dsl.compiler.dtypes import BF16, F32, I32
 from pypto_dsl.compiler.graph import Graph, Value
 
 SHAPES: dict[int, list[tuple[int, ...]]] = {
@@ -139,3 +139,51 @@ def test_views_of_tails(case: str, choice: str) -> None:
         total = recorder.op("sum", recorder.op("add", value, 1.0), None, True)
         written = recorder.op("insert", recorder.values["out"], recorder.op("reshape", total, (1,)), (3,))
         check(recorder.finish(out=written), {"M": rows}, choice)
+
+
+# ---- casts with several readers ------------------------------------------------------------------------------------------------
+
+
+def of_column(r: Recorder) -> Value:
+    """A cast column that is read in two groups, once over whole rows."""
+    x, s = r.values["x"], r.op("cast", r.op("view", r.values["s"], (4, 1), (0, 0)), F32)
+    first = r.op("sub", x, s)
+    return r.op("add", r.op("div", first, r.op("sum", first, 0, True)), s)
+
+
+def kept_by_a_loop(r: Recorder) -> Value:
+    s = r.op("cast", r.values["s"], F32)
+    (total,) = r.loop([s], lambda i, a: [r.op("add", a, 1.0)], M)
+    return r.op("add", r.values["x"], total)
+
+
+def yielded_by_a_branch(r: Recorder) -> Value:
+    s = r.op("cast", r.values["s"], F32)
+    (chosen,) = r.branch(r.op("gt", r.op("load_scalar", r.values["x"], (0, 0)), 100.0), lambda: [r.op("neg", r.values["y"])], lambda: [s])
+    return r.op("add", r.values["x"], chosen)
+
+
+def read_in_a_loop_and_behind_it(r: Recorder) -> Value:
+    """The loop may have no turn at all."""
+    s = r.op("cast", r.op("view", r.values["s"], (4, 1), (0, 0)), F32)
+    (total,) = r.loop([r.values["x"]], lambda i, a: [r.op("add", a, s)], M)
+    return r.op("mul", total, s)
+
+
+def read_behind_a_loop(r: Recorder) -> Value:
+    s = r.op("cast", r.op("exp", r.values["s"]), F32)
+    narrow = r.op("cast", r.op("insert", r.values["y"], s, (0, 0)), F32)
+    (total,) = r.loop([r.values["x"]], lambda i, a: [r.op("add", a, 1.0)], M)
+    return r.op("mul", total, narrow)
+
+
+CASTS = {f.__name__: f for f in (of_column, kept_by_a_loop, yielded_by_a_branch, read_in_a_loop_and_behind_it, read_behind_a_loop)}
+
+
+@pytest.mark.parametrize("choice", ["small", "device"])
+@pytest.mark.parametrize("case", CASTS)
+def test_casts_with_several_readers(case: str, choice: str) -> None:
+    for turns in (0, 1, 3):
+        r = Recorder(case, ("x", F32, (4, 8)), ("y", F32, (4, 1)), ("s", BF16, (4, 1)), ("m", F32, ("M", 1)))
+        r.graph.returns.append(CASTS[case](r))
+        check(returned(r.graph), {"M": turns}, choice)
