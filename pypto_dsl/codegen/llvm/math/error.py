@@ -38,26 +38,23 @@ def gelu_erf(b: Builder, x: Value) -> Value:
     a = at_most(b, magnitude(b, x), 14.5)
     k = constant("gelu_centre")
     terms = polynomial("gelu_mills")
-    divisor, divisor_low = two_sum(b, a, b.constant(x.type, k))
+    # k is short enough for divisor - k to be exact also where a is the larger one
+    divisor, divisor_low = two_sum_ordered(b, b.constant(x.type, k), a)
     reciprocal = 1.0 / divisor
     q = a * reciprocal
     q_low = b.fma(-q, divisor_low, b.fma(-q, divisor, a)) * reciprocal
-    t, t_low = two_sum_ordered(b, b.constant(x.type, -1.0), q + q)
-    t_low = b.fma(q_low, 2.0, t_low)
-    # the two leading terms are summed without rounding, the rest of the polynomial is small beside them
-    slope, slope_low = two_sum_ordered(b, b.constant(x.type, terms[1]), t * b.horner(t, terms[2:]))
-    linear, linear_low = two_product(b, t, slope)
-    g, g_low = two_sum_ordered(b, b.constant(x.type, terms[0]), linear)
-    g_low = b.fma(slope, t_low, g_low + b.fma(t, slope_low, linear_low))
+    t = b.fma(q, 2.0, -1.0)
+    t_low = b.fma(q_low, 2.0, b.fma(q, 2.0, -(t + 1.0)))
+    # the leading term is added without rounding; the rest of the polynomial is small beside it
+    slope = b.horner(t, terms[1:])
+    g = b.fma(t, slope, terms[0])
+    g_low = b.fma(slope, t_low, b.fma(t, slope, terms[0] - g))
     product, product_low = two_product(b, q, g)
     product_low = b.fma(q, g_low, b.fma(q_low, g, product_low))
     square, square_low = two_product(b, a, a)
     part, e, e_low = exp_parts(b, square * -0.5, square_low * -0.5)
-    high, low = two_product(b, product, e)
-    tail = scale(b, high + (low + b.fma(product, e_low, product_low * e)), part.shifted, part.number)  # a Phi(-a)
-    positive = b.compare("ogt", x, 0.0)
-    value = b.select(positive, x - tail, -tail)
-    return b.select(b.compare("uno", x, x) | b.compare("oeq", x, 0.0), x, value)
+    tail = scale(b, b.fma(product, e, b.fma(product, e_low, product_low * e)), part.shifted, part.number)  # a Phi(-a)
+    return b.select(b.compare("oge", x, 0.0), x - tail, -tail)  # zeros keep their sign: the tail of both is +0
 
 
 def gelu_tanh(b: Builder, x: Value) -> Value:

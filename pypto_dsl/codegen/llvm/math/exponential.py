@@ -66,15 +66,13 @@ def scaled_exp(b: Builder, part: Reduced) -> Value:
 
 
 def exp_parts(b: Builder, x: Value, x_low: Value) -> tuple[Reduced, Value, Value]:
-    """``e^(x + x_low) = 2^n (high + low)`` with a relative error of about 2^-29; ``n`` is in the returned reduction."""
+    """``e^(x + x_low) = 2^n (high + low)`` with a relative error of about 2^-25; ``n`` is in the returned reduction."""
     high, low = polynomial("ln2")
     shifted = b.fma(x, LOG2_E, ROUNDING)
     n = nearest(b, shifted)
-    first = b.fma(n, -high, x)
-    second = b.fma(n, -low, x_low)
-    r = first + second
-    total, rest = two_sum_ordered(b, b.constant(x.type, 1.0), first)
-    return Reduced(shifted, n, r), total, tail_of(b, r) + (rest + second)
+    r = b.fma(n, -high, x) + b.fma(n, -low, x_low)
+    total, rest = two_sum_ordered(b, b.constant(x.type, 1.0), expm1_reduced(b, r))
+    return Reduced(shifted, n, r), total, rest
 
 
 def exp2(b: Builder, x: Value) -> Value:
