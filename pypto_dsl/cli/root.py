@@ -22,6 +22,7 @@ COMMANDS = {
     "promote": "pypto_dsl.cli.promote",
     "cache": "pypto_dsl.cli.cache",
     "doctor": "pypto_dsl.cli.doctor",
+    "report": "pypto_dsl.cli.report",
 }
 # One line each, so that the list of commands needs no command loaded; a test holds them against the commands' own help.
 SUMMARIES = {
@@ -35,6 +36,7 @@ SUMMARIES = {
     "promote": "Show the dtype that a combination of dtypes promotes to, and why.",
     "cache": "List, clear or question the compiled kernels kept on disk.",
     "doctor": "Report what is installed and what each target can do on this machine.",
+    "report": "Write an archive with a kernel and all that was made of it, to attach to a bug report.",
 }
 
 EPILOG = """\b
