@@ -40,20 +40,20 @@ def test_the_ten_are_there() -> None:
     assert set(SCRIPTS) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_as_a_script(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(SCRIPTS[name]), run_name="__main__")
     assert "largest error" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_through_ptc(name: str) -> None:
     result = CliRunner().invoke(main, ["run", str(SCRIPTS[name])])
     assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize("target", ["llvm-cpu", "interpreter"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_against_the_reference(name: str, target: str) -> None:
     module = runpy.run_path(str(SCRIPTS[name]))
     for seed in range(3):
