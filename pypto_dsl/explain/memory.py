@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 
 from pypto_dsl.codegen.llvm import layout
 from pypto_dsl.compiler.dtypes import DType
-from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.compiler.index import Index, as_index, round_up
 from pypto_dsl.compiler.placement.ttmetal.geometry import geometry
+from pypto_dsl.compiler.placement.ttmetal.rings import page_bytes
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir import ascend
@@ -20,13 +21,16 @@ _LOCAL_MEMORIES = ("ub", "l1")
 
 
 def capacity(kernel: TileKernel, target: Target) -> int | None:
-    """Bytes of the memory that a kernel's buffers share, None where the target has no such limit or the cube unit several memories."""
+    """Bytes of the memory that a kernel's buffers share, of its budget where a target gives them a part of it.
+
+    None where the target has no such limit, or the cube unit several memories.
+    """
     if kernel.unit != "vector" and target.family == "ascend":
         return None
     memory = target.table("memory")
     for name in _LOCAL_MEMORIES:
         entry = memory.get(name)
-        size = entry.get("bytes") if isinstance(entry, dict) else entry
+        size = entry.get("budget", entry.get("bytes")) if isinstance(entry, dict) else entry
         if isinstance(size, int):
             return size
     return None
@@ -48,7 +52,8 @@ def buffer_facts(kernel: TileKernel, target: Target) -> Iterable[BufferFact]:
     for buffer in buffers(kernel):
         size, place = places[buffer.name]
         line = buffer.span.line if buffer.span is not None else 0
-        yield BufferFact(buffer.name, buffer.note, str(buffer.dtype), tuple(map(str, buffer.shape)), buffer.slots, str(size), place, line,
+        shape = _pages(buffer, target) if target.family == "ttmetal" else buffer.shape
+        yield BufferFact(buffer.name, buffer.note, str(buffer.dtype), tuple(map(str, shape)), buffer.slots, str(size), place, line,
                          lives.get(buffer.name, (line, line)))
 
 
@@ -91,14 +96,23 @@ def _ascend(kernel: TileKernel, target: Target) -> Places:
 
 
 def _ttmetal(kernel: TileKernel, target: Target) -> Places:
-    """Rings of whole tiles."""
-    tile = geometry(target)
+    """Rings of whole tiles, in the format that the target keeps a dtype in."""
 
     def ring(b: Buffer) -> tuple[Index, str]:
         pages = as_index(1) if b.tiles is None else b.tiles
-        return pages * (b.slots * tile.rows * tile.cols * b.dtype.itemsize), f"ring {b.ring}"
+        return pages * (b.slots * page_bytes(b, target)), f"ring {b.ring}" + (", tile by tile" if b.stream else "")
 
     return {b.name: ring(b) for b in buffers(kernel)}
+
+
+def _pages(buffer: Buffer, target: Target) -> tuple[Index, Index]:
+    """What one slot of a ring holds, in whole tiles: a single one of a stream, however large what passes through it."""
+    tile = geometry(target)
+    pages = as_index(1) if buffer.tiles is None else buffer.tiles
+    rows, cols = round_up(buffer.shape[0], tile.rows), round_up(buffer.shape[1], tile.cols)
+    if rows * cols == pages * (tile.rows * tile.cols):
+        return rows, cols
+    return as_index(tile.rows), pages * tile.cols
 
 
 def _llvm(kernel: TileKernel, _: Target) -> Places:

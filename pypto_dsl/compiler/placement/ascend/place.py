@@ -134,7 +134,8 @@ def _strips_that_fit(kernel: TileKernel, product: Accumulate, chip: Machine) -> 
 def largest_tile(kernel: TileKernel, chip: Machine) -> tuple[int, int] | None:
     """The most rows of the kernel's tiles that fit; columns are halved only when not even one row does. None when nothing fits."""
     buffers = {b.name: b for b in buffers_of((*kernel.once, *kernel.body))}
-    tiles = [b for b in buffers.values() if b.layout == "tile"]
+    # a flat kernel has rows alone
+    tiles = [b for b in buffers.values() if b.layout == "tile"] or list(buffers.values())
     rows = max((b.shape[0].constant or 1 for b in tiles), default=1)
     cols = max((b.shape[1].constant or 1 for b in tiles), default=1)
 
