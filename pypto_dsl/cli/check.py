@@ -29,7 +29,7 @@ INTERPRETER = "interpreter"
 @click.argument("kernel")
 @click.option("--ref", "named", metavar="MODULE:FUNCTION", help="The reference: a function of a module or of FILE.py, or `interpreter`.  "
               "[default: the file's `reference`, else the interpreter]")
-@click.option("--target", metavar="NAME", callback=kernels.checked_target(targets.runnable),
+@click.option("--target", metavar="NAME", callback=kernels.checked_target(targets.runnable, targets.runs),
               help="llvm-cpu, ascend-a2-emu, tt-wormhole-emu, ...  [default: the kernel's own, else llvm-cpu]")
 @kernels.shape_option
 @click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")

@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from pypto_dsl.cli import terminal
+from pypto_dsl.cli.targets import ability, compiler_found
 from pypto_dsl.cli.versions import installed, versions
 from pypto_dsl.compiler import targets
-from pypto_dsl.cli.targets import ability, compiler_found
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.runtime.cpu import jit
 from pypto_dsl.runtime.cpu.pool import usable_processors
 from pypto_dsl.runtime.toolchain import INSTALL_HINT, cache_folder
+
 
 def findings() -> dict[str, Any]:
     """Everything that is reported, as plain data."""
@@ -22,7 +23,8 @@ def findings() -> dict[str, Any]:
     cann = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME")
     return {"versions": versions(), "cpu": _cpu(), "compiler": compiler, "ttnn": installed("ttnn"),
             "cann": cann if cann and Path(cann).is_dir() else None,
-            "cache": {"folder": str(cache_folder()), "writable": _writable(cache_folder())}, "targets": {"interpreter": "run"} | {t.name: ability(t.family, compiler is not None) for t in targets.available()}}
+            "cache": {"folder": str(cache_folder()), "writable": _writable(cache_folder())},
+            "targets": {"interpreter": "run"} | {t.name: ability(t.family, compiler is not None) for t in targets.available()}}
 
 
 def _cpu() -> dict[str, Any]:

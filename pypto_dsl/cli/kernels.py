@@ -70,15 +70,19 @@ shape_option = click.option("--shape", "shapes", multiple=True, metavar="NAME=EX
                             help="Extents and dtype of a parameter, e.g. x=64x128,f32; repeat per parameter.")
 
 
-def checked_target(known: Callable[[], Sequence[str]]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+def checked_target(known: Callable[[], Sequence[str]], admits: Callable[[str], bool] | None = None
+                   ) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """A callback for options that name targets: BadParameter for a name that is none of ``known()``, with the nearest.
 
-    The path of a target's file passes; reading it says what is wrong with it.
+    ``admits`` answers for one name without the list, which reads the files of all targets. The path of a target's file passes; reading
+    it says what is wrong with it.
     """
 
     def check(_: click.Context, __: click.Parameter, value: Any) -> Any:
         for name in value if isinstance(value, tuple) else () if value is None else (value,):
-            if not registry.is_file(name.removesuffix(EMULATED)) and name not in known():
+            if registry.is_file(name.removesuffix(EMULATED)) or (admits is not None and admits(name)):
+                continue
+            if name not in known():
                 close = difflib.get_close_matches(name, known(), 1)
                 raise click.BadParameter(f"there is no target {name}; " + (f"did you mean {close[0]}? " if close else "")
                                          + f"targets are {', '.join(known())}")

@@ -17,7 +17,8 @@ def describe(definition: OpDefinition) -> dict[str, Any]:
     """One operation as plain data; ``targets`` maps a target to the dtypes on which it is native there."""
     native = {target.name: sorted(target.ops.get(definition.name, ())) for target in targets.available()}
     return {"name": definition.name, "family": definition.family, "signature": signature_text(definition), "doc": definition.doc,
-            "dtypes": None if definition.dtypes is None else [d.name for d in definition.dtypes], "primitive": definition.is_primitive, "bounds_ulp": dict(definition.bounds), "results": list(definition.results),
+            "dtypes": None if definition.dtypes is None else [d.name for d in definition.dtypes],
+            "primitive": definition.is_primitive, "bounds_ulp": dict(definition.bounds), "results": list(definition.results),
             "targets": {name: dtypes for name, dtypes in native.items() if dtypes}}
 
 

@@ -35,7 +35,7 @@ class Outcome:
 
 @click.command("run")
 @click.argument("kernel")
-@click.option("--target", metavar="NAME", callback=kernels.checked_target(targets.runnable),
+@click.option("--target", metavar="NAME", callback=kernels.checked_target(targets.runnable, targets.runs),
               help="llvm-cpu, interpreter, ascend-a2-emu, tt-wormhole-emu, ...  [default: the kernel's own, else llvm-cpu]")
 @kernels.shape_option
 @click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")

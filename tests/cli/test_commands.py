@@ -3,14 +3,17 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import resources
 
 import numpy as np
 import pytest
 from cli_files import DOUBLE, EXAMPLES
 
+from pypto_dsl.cli.opt import ENDINGS
 from pypto_dsl.cli.root import COMMANDS, SUMMARIES
-from pypto_dsl.compiler import catalogue, targets
+from pypto_dsl.compiler import catalogue, pipeline, targets
 from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.frontend import targets as frontend_targets
 
 TARGETS = targets.names()
 
@@ -186,6 +189,7 @@ def test_targets(ptc):
     listed = ptc("targets")
     assert all(name in listed.out for name in TARGETS)
     assert [t["name"] for t in ptc("targets", "--json").json["targets"]] == list(TARGETS)
+    assert re.search(r"ascend-a2 +ascend +ascend-a2-emu +write sources", listed.out) and re.search(r"interpreter +- +interpreter +run", listed.out)
     one = ptc("targets", "ascend-a2")
     assert "native operations" in one.out and "limits" in one.out
     assert ptc("targets", "ascend-a2", "--json").json["target"]["native"]["add"]
@@ -202,6 +206,45 @@ def test_ops(ptc):
 def test_ops_shows_one(ptc, name):
     done = ptc("ops", name)
     assert done.code == 0 and done.out.startswith(f"pypto.{name}(") and REGISTRY[name].doc.split("\n")[0] in done.out
+
+
+def test_ops_shows_family_and_dtypes(ptc):
+    shown = ptc("ops", "gelu").out
+    assert "family: elementwise\n" in shown and "dtypes: f16, bf16, f32, f64\n" in shown and "dtypes: all\n" in ptc("ops", "arange").out
+    assert ptc("ops", "gelu", "--json").json["operation"]["dtypes"] == ["f16", "bf16", "f32", "f64"]
+
+
+def test_names_under_run_it_as_run(ptc):
+    for row in ptc("targets", "--json").json["targets"]:
+        assert frontend_targets.runs(row["run_as"]) and (row["name"] == row["run_as"] or not frontend_targets.runs(row["name"]))
+
+
+def test_opt_lists_the_passes_there_are(ptc):
+    listed = " ".join(ptc("opt", "--help").out.split())
+    assert f"are {', '.join(pipeline.GRAPH_PASSES)}; one of fuse, tile, place may end" in listed
+    assert tuple(ENDINGS) == pipeline.STAGES[len(pipeline.GRAPH_PASSES):]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_by_the_path_of_its_file(ptc, kernel, target, tmp_path):
+    path = tmp_path / "mine.toml"
+    text = (resources.files("pypto_dsl.compiler.targets") / f"{target}.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace(f'name = "{target}"', 'name = "mine"'))
+    assert ptc("compile", kernel(), "--target", path, "-o", "out").code == 0
+    assert ptc("explain", kernel(), "--target", path).code == 0 and ptc("targets", path).out.startswith("mine: ")
+    if targets.load(target).family == "llvm":
+        assert ptc("run", kernel(), "--target", path, "--no-time").code == 0
+        return
+    refused = ptc("run", kernel(), "--target", path)
+    assert refused.code == 1 and f"run it in the emulator: {path}-emu" in refused.err
+
+
+def test_a_wrong_target_file_is_an_error_of_its_own(ptc, kernel, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "mine"\ntitle = "Mine"\nfamily = "llvm"\n[tile]\nflatten = 3\n')
+    for command in (("run", kernel()), ("compile", kernel(), "-o", "out"), ("explain", kernel())):
+        done = ptc(*command, "--target", path)
+        assert done.code == 1 and "error[PT504]: mine.toml: [tile] flatten is 3, and must be true or false" in done.err
 
 
 def test_promote(ptc):

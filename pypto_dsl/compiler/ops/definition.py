@@ -89,14 +89,14 @@ class Reference(Protocol):
     def __call__(self, *operands: Any, **attributes: Any) -> Any: ...
 
 
-def call_naming(function: Reference, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+def call_naming(function: Callable[..., Any], operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
     """``function`` of ``operands`` by position, with those of ``attributes`` that its signature names, or all where it has ``**``."""
     named = _names(function, len(operands))
     return function(*operands, **(attributes if named is None else {k: v for k, v in attributes.items() if k in named}))
 
 
 @functools.cache
-def _names(function: Reference, operands: int) -> frozenset[str] | None:
+def _names(function: Callable[..., Any], operands: int) -> frozenset[str] | None:
     """The parameters that a function names behind its operands; None when it takes any. NumPy's own functions take none of ours."""
     if getattr(function, "__module__", None) == "numpy" or isinstance(function, np.ufunc):
         return frozenset()

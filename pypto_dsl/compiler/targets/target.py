@@ -163,7 +163,7 @@ def available() -> tuple[Target, ...]:
             found.append(_named(point.name))
         except KernelError as refused:
             note = f"the target {point.name} of the package {_package(point)} is left out: {refused.diagnostic.message}"
-            warnings.warn(TargetWarning(note), stacklevel=2)
+            warnings.warn_explicit(TargetWarning(note), None, f"entry point {point.value}", 1)
     return tuple(sorted(found, key=lambda target: target.name))
 
 
