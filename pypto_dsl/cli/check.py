@@ -13,7 +13,7 @@ import numpy as np
 
 from pypto_dsl import check
 from pypto_dsl.check import BUCKETS, ReferenceFault, Subject, Tried, Verdict
-from pypto_dsl.cli import kernels, run, terminal
+from pypto_dsl.cli import kernels, run, sarif, terminal
 from pypto_dsl.cli.kernels import Source
 from pypto_dsl.cli.outcome import ExitCode
 from pypto_dsl.compiler import targets as registry
@@ -37,9 +37,10 @@ INTERPRETER = "interpreter"
 @click.option("--values/--no-values", default=True, help="Whether to try special values.")
 @click.option("--strict", is_flag=True, help="Fail at special values too where the kernel's own formula differs from the reference.")
 @terminal.json_option
+@terminal.sarif_option
 @click.pass_context
 def command(ctx: click.Context, kernel: str, named: str | None, target: str | None, shapes: tuple[kernels.Shape, ...], seed: int, edges: bool,
-            values: bool, strict: bool, as_json: bool) -> None:
+            values: bool, strict: bool, as_json: bool, as_sarif: bool) -> None:
     """Hold a kernel on a target against a reference; exit code 3 when an element is wrong.
 
     KERNEL and its inputs are as for `ptc run`. The reference takes the kernel's arguments by name and writes or returns results; or takes the
@@ -84,13 +85,16 @@ def command(ctx: click.Context, kernel: str, named: str | None, target: str | No
         raise click.BadParameter(f"{called}: {fault}", param_hint="--ref") from fault
     passed = all(t.ok and not (strict and any(v.formula for v in t.verdicts)) for t in tried)
     differences = () if found is None else known_differences(graphs[0], found)
-    if as_json:
+    if as_sarif:
+        sarif.emit(source, [f"{v.name} of {source.name} on {target} is not its reference ({t.name}): {_where(v)}"
+                            for t in tried for v in t.verdicts if not v.ok or (strict and v.formula)])
+    elif as_json:
         terminal.emit_json(_document(source, target, called, tried, passed, differences))
     else:
         click.echo("\n".join(_lines(source, target, called, tried)))
     if passed:
         return
-    if not as_json:
+    if not as_json and not as_sarif:
         click.echo(terminal.paint(f"error: {source.name} on {target} is not its reference: see above"), err=True)
         for difference in differences:
             click.echo(terminal.paint(f"   = note: known difference of the device: {difference}"), err=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from pypto_dsl.cli import kernels, terminal
+from pypto_dsl.cli import kernels, sarif, terminal
 from pypto_dsl.compiler import targets as registry
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.explain import SOURCE_MAP, source_lines
@@ -28,7 +28,9 @@ MANIFEST = "manifest.json"
 @click.option("--force", is_flag=True, help="Replace a folder that was not written by ptc.")
 @kernels.shape_option
 @terminal.json_option
-def command(kernel: str, target: str, output: Path, force: bool, shapes: tuple[kernels.Shape, ...], as_json: bool) -> None:
+@terminal.sarif_option
+def command(kernel: str, target: str, output: Path, force: bool, shapes: tuple[kernels.Shape, ...], as_json: bool,
+            as_sarif: bool) -> None:
     """Write the sources of a kernel for a target, with manifest and source map.
 
     The folder is written whole or not at all: it is filled beside its place and then renamed. A folder that an earlier `ptc compile`
@@ -49,6 +51,9 @@ def command(kernel: str, target: str, output: Path, force: bool, shapes: tuple[k
         raise TypeError("a source has a kernel or a graph")
     with terminal.progress(f"compiling {source.name} for {target}"):
         names = written_whole(output, with_records(targets.files(target, graph), graph, target))
+    if as_sarif:
+        sarif.emit(source)
+        return
     if as_json:
         terminal.emit_json({"ok": True, "kernel": source.name, "target": target, "folder": str(output), "files": names})
         return

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from pypto_dsl.cli import terminal
+from pypto_dsl.cli import sarif, terminal
 from pypto_dsl.cli.versions import versions
 from pypto_dsl.compiler import catalogue
 from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
@@ -48,6 +48,9 @@ def report(failure: Exception, ctx: click.Context) -> int:
 
 
 def _tell(ctx: click.Context, code: ExitCode, diagnostics: Sequence[Diagnostic], **fields: Any) -> int:
+    if sarif.is_wanted(ctx):
+        terminal.emit_document(sarif.document(diagnostics))
+        return int(code)
     if terminal.wants_json(ctx):
         terminal.emit_json({"ok": False, "exit": int(code), "errors": [d.json() for d in diagnostics], **fields})
         return int(code)
@@ -89,6 +92,9 @@ def _users_failure(failure: Exception, ctx: click.Context) -> int:
     """An exception out of the user's own Python: their frames, without ours."""
     kept = [f for f in traceback.extract_tb(failure.__traceback__) if not f.filename.startswith(PACKAGE) and not _is_library(f.filename)]
     message = f"{type(failure).__name__}: {failure}"
+    if sarif.is_wanted(ctx):
+        terminal.emit_document(sarif.document([], [sarif.plain(message, *((kept[-1].filename, kept[-1].lineno) if kept else ()))]))
+        return int(ExitCode.KERNEL)
     if terminal.wants_json(ctx):
         where = {"file": kept[-1].filename, "line": kept[-1].lineno} if kept else None
         terminal.emit_json({"ok": False, "exit": int(ExitCode.KERNEL), "errors": [], "exception": message, "where": where})
@@ -102,6 +108,9 @@ def _bug(failure: Exception, ctx: click.Context) -> int:
     where = failure.where if isinstance(failure, CompilerBug) else "ptc"
     words = str(failure) if isinstance(failure, CompilerBug) else f"{type(failure).__name__}: {failure}"
     folder = write_reproducer(failure, where, sys.argv[1:], ctx.find_root().meta.get("kernel files", {}))
+    if sarif.is_wanted(ctx):
+        terminal.emit_document(sarif.document([], [sarif.plain(f"a mistake in pypto_dsl (in {where}): {words}; reproducer: {folder}")]))
+        return int(ExitCode.BUG)
     if terminal.wants_json(ctx):
         bug = {"pass": where, "message": words, "reproducer": str(folder)}
         terminal.emit_json({"ok": False, "exit": int(ExitCode.BUG), "errors": [], "bug": bug})

@@ -23,6 +23,7 @@ COMMANDS = {
     "cache": "pypto_dsl.cli.cache",
     "doctor": "pypto_dsl.cli.doctor",
     "report": "pypto_dsl.cli.report",
+    "completion": "pypto_dsl.cli.completion",
 }
 # One line each, so that the list of commands needs no command loaded; a test holds them against the commands' own help.
 SUMMARIES = {
@@ -37,6 +38,7 @@ SUMMARIES = {
     "cache": "List, clear or question the compiled kernels kept on disk.",
     "doctor": "Report what is installed and what each target can do on this machine.",
     "report": "Write an archive with a kernel and all that was made of it, to attach to a bug report.",
+    "completion": "Print the script that makes a shell complete ptc's commands and options.",
 }
 
 EPILOG = """\b

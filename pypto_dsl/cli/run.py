@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from pypto_dsl import measure
-from pypto_dsl.cli import kernels, terminal
+from pypto_dsl.cli import kernels, sarif, terminal
 from pypto_dsl.cli.kernels import Source
 from pypto_dsl.cli.outcome import ExitCode
 from pypto_dsl.compiler import targets as registry
@@ -41,9 +41,10 @@ class Outcome:
 @click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")
 @click.option("--time/--no-time", "timed", default=True, help="Whether to measure times (never on emulators).")
 @terminal.json_option
+@terminal.sarif_option
 @click.pass_context
 def command(ctx: click.Context, kernel: str, target: str | None, shapes: tuple[kernels.Shape, ...], seed: int, timed: bool,
-            as_json: bool) -> None:
+            as_json: bool, as_sarif: bool) -> None:
     """Run a file's kernel on generated inputs and report numbers, error and time.
 
     KERNEL is FILE.py, FILE.py:NAME or FILE.ptir. Inputs come from the file's function `inputs(generator)` where it has one (a dict, or a
@@ -66,12 +67,14 @@ def command(ctx: click.Context, kernel: str, target: str | None, shapes: tuple[k
     with terminal.progress(f"running {source.name} on {target}"):
         outcome = run(source, given, target, timed and not target.endswith("-emu"))
     passed = all(c.ok for c in outcome.comparisons)
-    if as_json:
+    if as_sarif:
+        sarif.emit(source, [f"{c.name} of {source.name} on {target}: {_verdict(c)}" for c in outcome.comparisons if not c.ok])
+    elif as_json:
         terminal.emit_json(_document(source, given, target, outcome, passed))
     else:
         click.echo("\n".join(_lines(source, given, target, outcome)))
     if not passed:
-        if not as_json:
+        if not as_json and not as_sarif:
             click.echo(terminal.paint(f"error: {source.name} on {target} is wrong: see above"), err=True)
             for difference in outcome.differences:
                 click.echo(terminal.paint(f"   = note: known difference of the device: {difference}"), err=True)

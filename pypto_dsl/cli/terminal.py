@@ -32,6 +32,16 @@ def json_option(command: F) -> F:
                         help="Print one JSON document, for errors too.")(command)
 
 
+def sarif_option(command: F) -> F:
+    """The option ``--sarif``: diagnostics as one SARIF 2.1.0 log on stdout, instead of anything else."""
+    def remember(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+        ctx.find_root().meta["sarif"] = value
+        return value
+
+    return click.option("--sarif", "as_sarif", is_flag=True, callback=remember, is_eager=True,
+                        help="Print errors and warnings as one SARIF 2.1.0 log, for code hosts and editors.")(command)
+
+
 def wants_json(ctx: click.Context) -> bool:
     """Whether the running command was called with ``--json``."""
     return bool(ctx.find_root().meta.get("json"))
@@ -39,7 +49,12 @@ def wants_json(ctx: click.Context) -> bool:
 
 def emit_json(document: dict[str, Any]) -> None:
     """Print a JSON document with the number of its schema."""
-    click.echo(json.dumps({"schema": SCHEMA, **document}, indent=2, ensure_ascii=False))
+    emit_document({"schema": SCHEMA, **document})
+
+
+def emit_document(document: dict[str, Any]) -> None:
+    """Print a JSON document as it is."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def paint(text: str) -> str:

@@ -41,7 +41,7 @@ Node = TypeVar("Node", bound=ast.AST)
 Statements = list[ast.stmt]
 
 _functions: dict[int, tuple[ast.Module, dict[tuple[str, int], ast.FunctionDef], list[ast.Lambda]]] = {}
-_rewritten: dict[tuple[CodeType, tuple[str, ...]], CodeType] = {}
+_rewritten: dict[tuple[CodeType, str, tuple[str, ...]], CodeType] = {}
 
 
 def definition_of(function: FunctionType) -> ast.FunctionDef | None:
@@ -404,13 +404,14 @@ class Rewriter(ast.NodeTransformer):
 
 def rewrite(function: FunctionType, hooks: object, tensor_parameters: Iterable[str] = ()) -> FunctionType | None:
     """A function with the same globals, defaults and closure cells whose control flow goes through ``hooks``; None without source."""
-    key = (function.__code__, tuple(tensor_parameters))
+    # Code objects of two files with the same text are equal, and their errors stand in different files.
+    key = (function.__code__, function.__code__.co_filename, tuple(tensor_parameters))
     code = _rewritten.get(key)
     if code is None:
         node = definition_of(function)
         if node is None:
             return None
-        code = _rewritten[key] = _compiled(node, function, key[1])
+        code = _rewritten[key] = _compiled(node, function, key[2])
     cells: dict[str, Any] = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells[HOOKS] = CellType(hooks)
     closure = tuple(cells[n] for n in code.co_freevars)
