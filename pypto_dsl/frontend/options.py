@@ -4,8 +4,10 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import difflib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from pypto_dsl.compiler.errors import Label, error
@@ -31,6 +33,7 @@ GROUPS: dict[str, frozenset[str]] = {
                                  "pass_verify_error_tol"}),
     "debug_options": frozenset({"compile_debug_mode", "runtime_debug_mode", "dump_pass_graph"}),
 }
+RUN_MODE_NOTE = "note: kernels run on the CPU here and compute real numbers, with run_mode=RunMode.NPU and RunMode.SIM alike"
 PRECISIONS = ("exact", "fast")
 LINTS = ("on", "off")
 MOST_TILE_SIZES = 8
@@ -69,7 +72,15 @@ def check_group(group: str, values: Any) -> dict[str, Any]:
     for name in values:
         if name not in GROUPS[group]:
             raise error("PT114", f"`{group}` has no option `{name}`", here(), help=_near(str(name), GROUPS[group]))
+    if "run_mode" in values:
+        _note_once(RUN_MODE_NOTE)
     return dict(values)
+
+
+@cache
+def _note_once(text: str) -> None:
+    """Say something on stderr, once in a process."""
+    print(text, file=sys.stderr)
 
 
 def kernel_options(given: Mapping[str, Any]) -> KernelOptions:
