@@ -200,6 +200,7 @@ class Builder:
         self.block = "entry"
         self._values = 0
         self._labels = 0
+        self._single: set[str] = set()  # masks of which only the first lane holds
 
     # -- straight-line code ------------------------------------------------------------------------------------------
     def raw(self, line: str) -> None:
@@ -322,13 +323,25 @@ class Builder:
     def lane_mask(self, index: Operand, stop: Operand, lanes: int) -> Value:
         """Lanes whose number ``index + lane`` is below ``stop``."""
         mask = Type("i1", lanes)
-        return self.call(mask, f"llvm.get.active.lane.mask.{mask.mangled}.i64", self.value(I64, index), self.value(I64, stop))
+        first, end = self.value(I64, index), self.value(I64, stop)
+        made = self.call(mask, f"llvm.get.active.lane.mask.{mask.mangled}.i64", first, end)
+        if first.name.isdigit() and end.name.isdigit() and int(end.name) - int(first.name) == 1:
+            self._single.add(made.name)
+        return made
 
     def masked_load(self, type: Type, pointer: Value, mask: Value, otherwise: Value) -> Value:
         name = f"llvm.masked.load.{type.mangled}.p0"
         return self.call(type, name, pointer, self.constant(I32, type.bytes), mask, otherwise)
 
     def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
+        """Store the lanes that ``mask`` holds for.
+
+        One lane that is known is stored by itself: LLVM 22 makes of a narrowed vector's masked store with such a mask a store of
+        the wide element (`reduceMaskedStoreToScalarStore` overlooks truncating stores), which writes behind the lane.
+        """
+        if mask.name in self._single:
+            self.store(self.extract(value, 0), pointer)
+            return
         name = f"llvm.masked.store.{value.type.mangled}.p0"
         self.call_void(name, value, pointer, self.constant(I32, value.type.bytes), mask)
 
