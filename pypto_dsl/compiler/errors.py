@@ -82,6 +82,10 @@ class KernelError(Exception):
         super().__init__(diagnostic.render())
         self.diagnostic = diagnostic
 
+    def __reduce__(self) -> tuple[type[KernelError], tuple[Diagnostic]]:
+        """Between processes an error travels as its Diagnostic, whatever more a subclass was made from."""
+        return KernelError, (self.diagnostic,)
+
     @property
     def code(self) -> str:
         return self.diagnostic.code

@@ -14,6 +14,7 @@ from pypto_dsl.compiler.graph import Graph, Symbol, TensorType, Value, walk
 from pypto_dsl.compiler.index import Index, as_index, var
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import building, call_of
+from pypto_dsl.compiler.ops.shapes import KEEPDIM, shape_text
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.arguments import TensorArgument
 from pypto_dsl.frontend.control import HOOKS
@@ -30,8 +31,11 @@ class KernelWarning(UserWarning):
     """A lint: legal, and probably not what was meant."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__(diagnostic.render())
+        super().__init__(diagnostic)
         self.diagnostic = diagnostic
+
+    def __str__(self) -> str:
+        return self.diagnostic.render()
 
 
 @dataclass(frozen=True)
@@ -218,12 +222,20 @@ def _rounded_integers(graph: Graph) -> list[Diagnostic]:
     return found
 
 
+def _dropped_axes(graph: Graph) -> list[Diagnostic]:
+    """Reductions without `keepdim` whose result meets the wrong axis: only extents that are known at run time could make it fit."""
+    return [Diagnostic("PT318", f"{check.what} of {' and '.join(map(shape_text, check.shapes))} fits only where {check.left} and {check.right} "
+                       f"are equal: {check.dropped} has dropped the axis that it reduces", Label(check.span), severity="warning",
+                       help=KEEPDIM.format(check.dropped)) for check in graph.checks if check.dropped and check.span is not None]
+
+
 def _lint(trace: Trace, graph: Graph, name: str, span: Span) -> tuple[Diagnostic, ...]:
     found = []
     if not graph.outputs and not graph.returns:
         found.append(Diagnostic("PT106", f"kernel `{name}` writes none of its parameters and returns nothing", Label(span),
                                 severity="warning", help="write a result with out[:] = value, or return it"))
     found += _rounded_integers(graph)
+    found += _dropped_axes(graph)
     alive: set[Value] = set(graph.parameters) | set(graph.results())
     for op in walk(graph.body):
         alive.update(op.results)

@@ -1,6 +1,7 @@
 """Windows that are written and elements that are taken stay inside their tensors, whatever the extents of a call are."""
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,11 @@ import numpy as np
 import pytest
 
 import pypto_dsl as pypto
-from pypto_dsl.compiler.errors import KernelError
+from pypto_dsl.compiler.dtypes import F16, I32
+from pypto_dsl.compiler.errors import KernelError, error
+from pypto_dsl.compiler.promotion.atype import strong
+from pypto_dsl.compiler.promotion.refusal import PromotionError
+from pypto_dsl.frontend.capture import KernelWarning
 
 ROWS = pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32)
 TARGETS = ("interpreter", "llvm-cpu", "ascend-a2-emu", "tt-wormhole-emu")
@@ -114,3 +119,11 @@ def test_a_bound_that_only_a_taken_branch_needs() -> None:
     out = np.zeros((40, 64), np.float32)
     guarded_by_hand(np.ones((40, 64), np.float32), out)
     assert not out.any()
+
+
+def test_errors_and_warnings_travel_between_processes() -> None:
+    """A pickled error or warning keeps its record (worker processes report them)."""
+    plain = error("PT301", "shapes differ", help="reshape")
+    for made in (plain, PromotionError("PT202", "add", strong(F16), strong(I32), "tf-safe", "none"), KernelWarning(plain.diagnostic)):
+        again = pickle.loads(pickle.dumps(made))
+        assert again.diagnostic == made.diagnostic and str(again) == str(made)
