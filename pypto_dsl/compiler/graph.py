@@ -141,12 +141,17 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Check:
-    """Two extents that must be equal, tested before anything is written; ``what`` names the operation that needs it."""
+    """Two extents that must be equal, tested before anything is written; ``what`` names the operation that needs it.
+
+    For messages: ``shapes`` are its operands' shapes, ``dropped`` names a reduction among what made them that has dropped its axis.
+    """
 
     left: Index
     right: Index
     span: Span | None = None
     what: str = ""
+    shapes: tuple[tuple[Index, ...], ...] = field(default=(), compare=False)
+    dropped: str = field(default="", compare=False)
 
     @property
     def is_bound(self) -> bool:

@@ -10,10 +10,10 @@ import ml_dtypes
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import DType, of_numpy
-from pypto_dsl.compiler.errors import Label, error
-from pypto_dsl.compiler.graph import Graph
-from pypto_dsl.compiler.index import Spelling, text
-from pypto_dsl.compiler.ops.shapes import shape_text
+from pypto_dsl.compiler.errors import KernelError, Label, error
+from pypto_dsl.compiler.graph import Check, Graph
+from pypto_dsl.compiler.index import Index, Spelling, text
+from pypto_dsl.compiler.ops.shapes import KEEPDIM, shape_text
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.vocabulary import Annotation
@@ -137,9 +137,26 @@ def check_extents(graph: Graph, values: Mapping[str, int]) -> None:
             raise error("PT710", f"{check.what or 'the kernel'} reaches {left} where `{limit}` "
                                  f"is {right}", check.span, others=_called(), help="write and index inside the tensor", left=left, right=right)
         if left != right:
-            spelled = [text(side, Spelling(names=lambda name: _spelled(graph, name))) for side in (check.left, check.right)]
-            raise error("PT707", f"{check.what} needs `{spelled[0]}` and `{spelled[1]}` to be equal, and they are {left} and {right}",
-                        check.span, others=_called(), help="pass arrays whose dynamic extents agree", left=left, right=right)
+            raise _disagreement(graph, check, values, left, right)
+
+
+def _disagreement(graph: Graph, check: Check, values: Mapping[str, int], left: int, right: int) -> KernelError:
+    """PT707 with both shapes as the user writes them and as they are in this call."""
+
+    def spelled(x: Index) -> str:
+        return text(x, Spelling(names=lambda name: _spelled(graph, name)))
+
+    sides = [spelled(side) for side in (check.left, check.right)]
+    of = f" of {' and '.join(shape_text([spelled(e) for e in s]) for s in check.shapes)}" if check.shapes else ""
+    notes = [f"in this call the shapes are {' and '.join(shape_text([e.evaluate(values) for e in s]) for s in check.shapes)}"]
+    constant = next((k for k in (0, 1) if (check.left, check.right)[k].constant is not None), None)
+    help = "pass arrays whose extents agree"
+    if constant is not None:
+        help = f"pass arrays with `{sides[1 - constant]}` of {sides[constant]}; or reshape an operand, if other axes should meet"
+    if check.dropped:
+        help = KEEPDIM.format(check.dropped)
+    return error("PT707", f"{check.what}{of} needs `{sides[0]}` and `{sides[1]}` to be equal, and they are {left} and {right}", check.span,
+                 others=_called(), notes=tuple(notes) if check.shapes else (), help=help, left=left, right=right)
 
 
 def _spelled(graph: Graph, name: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 import builtins
 import functools
 import operator
-import os
-import sysconfig
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
@@ -21,13 +19,10 @@ from pypto_dsl.frontend.names import UNBOUND, Undefined, Unusable, described, is
 from pypto_dsl.frontend.rewrite import HOOKS as HOOKS_NAME
 from pypto_dsl.frontend.rewrite import rewrite
 from pypto_dsl.frontend.scalar import SymbolicBool, SymbolicScalar, is_symbolic
-from pypto_dsl.frontend.spans import here, is_own
+from pypto_dsl.frontend.spans import INSTALLED, STANDARD, here, is_own, uses_language
 from pypto_dsl.frontend.tensor import Tensor, truth_of
 from pypto_dsl.frontend.trace import Frame, current, differing_axes, need
 
-_PATHS = sysconfig.get_paths()
-STANDARD = (_PATHS["stdlib"] + os.sep, _PATHS["platstdlib"] + os.sep)
-INSTALLED = (_PATHS["purelib"] + os.sep, _PATHS["platlib"] + os.sep)
 _CO_GENERATORS = 0x20 | 0x80 | 0x200
 _convertible: dict[CodeType, bool] = {}
 
@@ -155,12 +150,6 @@ def scalar_number(x: Any) -> Any:
 # ---- calls -------------------------------------------------------------------------------------------------------------------
 
 
-def _uses_language(function: FunctionType) -> bool:
-    """Whether a function's module has imported this package: installed packages are left alone otherwise."""
-    return any(getattr(v, "__name__", "").startswith("pypto_dsl") or str(getattr(v, "__module__", "")).startswith("pypto_dsl")
-               for v in list(function.__globals__.values()))
-
-
 def is_convertible(function: FunctionType) -> bool:
     """Whether a helper is the user's: not ours, not the standard library's, no generator, of no library that does not know this."""
     code = function.__code__
@@ -169,7 +158,7 @@ def is_convertible(function: FunctionType) -> bool:
         file = code.co_filename
         known = not (is_own(code) or code.co_flags & _CO_GENERATORS)
         if known and file.startswith(INSTALLED):
-            known = _uses_language(function)
+            known = uses_language(function.__globals__)
         elif known and file.startswith(STANDARD):
             known = False
         _convertible[code] = known

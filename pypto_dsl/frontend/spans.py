@@ -5,17 +5,25 @@ import ast
 import linecache
 import os
 import sys
+import sysconfig
+from collections.abc import Mapping
 from types import CodeType, FrameType
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pypto_dsl.compiler.span import Span
 
 OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+COMMAND_LINE = os.path.join(OWN_FOLDER, "cli") + os.sep
+_PATHS = sysconfig.get_paths()
+STANDARD = (_PATHS["stdlib"] + os.sep, _PATHS["platstdlib"] + os.sep)
+INSTALLED = (_PATHS["purelib"] + os.sep, _PATHS["platlib"] + os.sep)
 RETURNED = ("<returned>",)
 
+_Maker: TypeAlias = Literal["user", "command line", "other"]
 _Place: TypeAlias = tuple[str, int, int, int, int]
 _positions: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
 _own: dict[CodeType, bool] = {}
+_makers: dict[CodeType, _Maker] = {}
 _trees: dict[str, tuple[str, ast.Module | None]] = {}
 _names: dict[_Place, tuple[str, ...]] = {}
 
@@ -25,6 +33,28 @@ def is_own(code: CodeType) -> bool:
     found = _own.get(code)
     if found is None:
         found = _own[code] = code.co_filename.startswith(OWN_FOLDER) or code.co_filename.startswith("<frozen")
+    return found
+
+
+def uses_language(names: Mapping[str, Any]) -> bool:
+    """Whether a module's globals show that it has imported this package."""
+    return any(getattr(v, "__name__", "").startswith("pypto_dsl") or str(getattr(v, "__module__", "")).startswith("pypto_dsl")
+               for v in list(names.values()))
+
+
+def _maker(frame: FrameType) -> _Maker:
+    """Whose code a frame runs: the standard library's and installed packages' is not the user's, unless it knows this package."""
+    code = frame.f_code
+    found = _makers.get(code)
+    if found is None:
+        file = code.co_filename
+        found = "user"
+        if is_own(code):
+            found = "command line" if file.startswith(COMMAND_LINE) else "other"
+        elif (file.startswith(INSTALLED) and not uses_language(frame.f_globals)) or (
+                file.startswith(STANDARD) and not file.startswith(INSTALLED)):
+            found = "other"
+        _makers[code] = found
     return found
 
 
@@ -44,11 +74,14 @@ def _span(place: _Place) -> Span:
 
 
 def here() -> Span | None:
-    """The innermost user span: of the first frame outside this package."""
+    """The innermost user span; None when the command line is what calls, and no file of the user's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_own(frame.f_code):
+    while frame is not None:
+        maker = _maker(frame)
+        if maker != "other":
+            return _span(_place(frame)) if maker == "user" else None
         frame = frame.f_back
-    return _span(_place(frame)) if frame is not None else None
+    return None
 
 
 def here_and_names() -> tuple[Span | None, tuple[str, ...]]:
@@ -56,7 +89,7 @@ def here_and_names() -> tuple[Span | None, tuple[str, ...]]:
     frame: FrameType | None = sys._getframe(1)
     place: _Place | None = None
     while frame is not None:
-        if not is_own(frame.f_code):
+        if _maker(frame) == "user":
             this = _place(frame)
             place = place or this
             bound = _names.get(this, ())
@@ -91,7 +124,7 @@ def tree_of(file: str) -> ast.Module | None:
 
 def forget_sources() -> None:
     """Drop every cached tree and name; measurements of cold capture start here."""
-    for table in (_trees, _names, _positions, _own):
+    for table in (_trees, _names, _positions, _own, _makers):
         table.clear()
 
 

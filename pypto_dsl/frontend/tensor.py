@@ -16,7 +16,7 @@ from pypto_dsl.compiler.ops.bounds import require_within
 from pypto_dsl.compiler.ops.core import cast, full, ne
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import Call
-from pypto_dsl.compiler.ops.shapes import element_count, require_equal, shape_text
+from pypto_dsl.compiler.ops.shapes import KEEPDIM, dropped_axis, element_count, require_equal, shape_text
 from pypto_dsl.compiler.ops.typing import atype
 from pypto_dsl.compiler.promotion import PromotionError, assign, rule_set
 from pypto_dsl.compiler.span import Span
@@ -218,7 +218,9 @@ class Tensor(metaclass=_TensorMeta):
             value = expanded(trace, value, target.type.shape, self.dtype, self)
         source: Value = value.value
         surplus = (element_count(source.type.shape) - element_count(target.type.shape)).constant
+        call = Call("out[:]", (target, source), {}, trace.graph, here())
         if source.type.rank != target.type.rank and surplus in (0, None):
+            require_equal(call, element_count(target.type.shape), element_count(source.type.shape))  # else it would speak of a reshape
             source = trace.emit(lambda: reshape_op(value.value, target.type.shape))
         call = Call("out[:]", (target, source), {}, trace.graph, here())
         if source.type.rank != target.type.rank or not all(
@@ -237,9 +239,11 @@ def _wrong_shape(target: Tensor, source: Value) -> Exception:
     made = source.op.span if source.op is not None else None
     others = (Label(made, f"{source.type} is made here"),) if made is not None else ()
     fix = fixes.corner(target.name, target.type.shape, source.type.shape)
+    dropped = dropped_axis(Call("out[:]", (target.value, source), {}, target.owner.graph, None))
+    help = KEEPDIM.format(dropped) if dropped else ("write a part with pypto.assemble(value, offsets, out) or out[a:b, ...] = value; "
+                                                    "pypto.expand_clone repeats axes of extent 1")
     return error("PT314", f"`{target.name}` has shape {shape_text(target.type.shape)}, and the value written has "
-                 f"{shape_text(source.type.shape)}", here(), others=others, help="write a part with pypto.assemble(value, offsets, out) or "
-                 "out[a:b, ...] = value; pypto.expand_clone repeats axes of extent 1", fix=fix)
+                 f"{shape_text(source.type.shape)}", here(), others=others, help=help, fix=fix)
 
 
 class Window:

@@ -17,6 +17,7 @@ from pypto_dsl.compiler.graph import Check, Graph, Op, Region, TensorType, Value
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops.evaluate import Array, Plan, evaluate, plan
 from pypto_dsl.compiler.ops.layout_rules import empty_reference
+from pypto_dsl.compiler.ops.shapes import KEEPDIM, shape_text
 
 
 def return_names(graph: Graph) -> list[str]:
@@ -153,7 +154,9 @@ def _test(check: Check, symbols: Mapping[str, int]) -> None:
     left, right = check.left.evaluate(symbols), check.right.evaluate(symbols)
     if left != right:
         needs = f"{check.what or 'the kernel'} needs {check.left} == {check.right}"
-        raise error("PT707", f"{needs}, and they are {left} and {right}", check.span)
+        shapes = " and ".join(shape_text([e.evaluate(symbols) for e in shape]) for shape in check.shapes)
+        raise error("PT707", f"{needs}, and they are {left} and {right}", check.span, notes=(f"the shapes are {shapes}",) if shapes else (),
+                    help=KEEPDIM.format(check.dropped) if check.dropped else "pass arrays whose extents agree")
 
 
 def _argument(graph: Graph, parameter: Value, arguments: Mapping[str, Any], symbols: Mapping[str, int]) -> Array:

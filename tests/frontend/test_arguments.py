@@ -3,14 +3,19 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import pypto_dsl as pypto
+from pypto_dsl.cli import main
 
 F = np.float32
 D, T = pypto.DYNAMIC, pypto.Tensor
@@ -21,6 +26,10 @@ TARGETS = ("interpreter", "llvm-cpu")
 @pypto.jit
 def double(x: T([D, 4]), out: T([D, 4])):
     out[:] = x + x
+
+
+def ones(*shape: int) -> Any:
+    return np.ones(shape, F)
 
 
 def array(rows: int = 3, dtype: Any = F) -> Any:
@@ -277,3 +286,63 @@ def test_a_tensor_of_a_kernel_does_not_leave_it() -> None:
     refused("PT123", lambda: kept[0].shape)
     other = jit(lambda x: x + kept[0])
     refused("PT123", lambda: other(array()))
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm-cpu"])
+@pytest.mark.parametrize("use", [lambda x, out: x - pypto.amax(x, -1), lambda x, out: x * x.mean(-1), lambda x, out: x.sum(-1) + x,
+                                 lambda x, out: x.mean(-1), lambda x, out: pypto.maximum(x, x.amin(1)), lambda x, out: x / x.prod(-1)])
+def test_a_reduction_that_has_dropped_its_axis(use: Any, target: str) -> None:
+    """At compile time a warning, at the call an error: both show the shapes and keepdim, neither speaks of a reshape."""
+
+    @pypto.jit(target=target)
+    def k(x: pypto.Tensor([pypto.DYNAMIC, 6]), out: pypto.Tensor([pypto.DYNAMIC, 6]), use: Any):
+        out[:] = use(x, out)
+
+    with pytest.warns(pypto.KernelWarning, match="PT318"), pytest.raises(pypto.KernelError) as caught:
+        k(ones(3, 6), ones(3, 6), use)
+    found = caught.value.diagnostic
+    assert found.code == "PT707" and "keepdim=True" in found.help and "reshape" not in found.render()
+    assert "[3, 6]" in found.notes[0] and "[3]" in found.notes[0] and "x.shape[0]" in found.message
+
+
+def test_a_sum_into_a_column_is_no_mistake() -> None:
+    @pypto.jit(target="interpreter")
+    def k(x: pypto.Tensor([pypto.DYNAMIC, 6]), out: pypto.Tensor([pypto.DYNAMIC, 1])):
+        out[:] = x.sum(-1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        k(ones(3, 6), ones(3, 1))
+    assert "keeps " + "the axis" not in refused("PT707", lambda: k(ones(3, 6), ones(2, 1)))
+
+
+def test_an_extent_that_must_be_a_constant() -> None:
+    @pypto.jit(target="interpreter")
+    def k(x: pypto.Tensor([pypto.DYNAMIC, 6]), y: pypto.Tensor([pypto.DYNAMIC, pypto.DYNAMIC]), out: pypto.Tensor([pypto.DYNAMIC, 6])):
+        out[:] = x + y
+
+    text = refused("PT707", lambda: k(ones(3, 6), ones(3, 5), ones(3, 6)))
+    assert "the shapes are [3, 6] and [3, 5]" in text and "`y.shape[1]` of 6" in text
+
+
+WRONG_CALLS = {"PT702": "np.ones((3, 4), np.float64)", "PT703": "np.ones(4, np.float32)", "PT704": "np.ones((3, 5), np.float32)",
+               "PT707": "np.ones((2, 4), np.float32)"}
+
+
+@pytest.mark.parametrize("code", WRONG_CALLS)
+def test_places_are_the_users_alone(code: str, tmp_path: Path) -> None:
+    """Neither the command line's frames nor those of a thread pool are shown as where a kernel is called."""
+    file = tmp_path / "k.py"
+    file.write_text("import numpy as np\nimport pypto_dsl as pypto\n\n\n@pypto.jit(target='interpreter')\n"
+                    "def k(x: pypto.Tensor([pypto.DYNAMIC, 4], pypto.DT_FP32), out: pypto.Tensor([pypto.DYNAMIC, 4], pypto.DT_FP32)):\n"
+                    f"    out[:] = x\n\n\ndef inputs(generator):\n    return {WRONG_CALLS[code]}, np.ones((3, 4), np.float32)\n")
+    done = CliRunner().invoke(main, ["run", str(file), "--target", "interpreter"], prog_name="ptc")
+    assert done.exit_code == 1 and f"error[{code}]" in done.stderr, done.stderr
+    places = [line for line in done.stderr.splitlines() if line.lstrip().startswith(("-->", ":::"))]
+    assert places and all("k.py" in line for line in places), done.stderr
+    names: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(pypto.KernelError) as caught:
+        pool.submit(names["k"], *names["inputs"](None)).result()
+    found = caught.value.diagnostic
+    assert found.code == code and {label.span.file for label in (found.primary, *found.others) if label is not None} <= {str(file)}

@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -34,12 +35,27 @@ def refused(code: str, call: Any) -> str:
     return str(caught.value)
 
 
-def test_a_kernel_that_was_never_called_says_so() -> None:
+@pytest.mark.parametrize("annotation", [T(), T([4, 4]), T(pypto.DT_FP32), T([4, pypto.STATIC], pypto.DT_FP32), T([4, ...], pypto.DT_FP32), int],
+                         ids=str)
+def test_a_kernel_that_was_never_called_says_so(annotation: Any) -> None:
     @pypto.jit
-    def fresh(x: T([4, 4], pypto.DT_FP32)):
-        return x
+    def fresh(x: T([4, 4], pypto.DT_FP32), y: annotation):
+        return x + y
 
-    assert "fresh" in refused("PT712", lambda: fresh.graph())
+    text = refused("PT712", lambda: fresh.graph())
+    assert "fresh" in text and "`y`" in text
+
+
+@pytest.mark.parametrize("ask", [lambda k: k.graph(), lambda k: k.source("ascend-a2"), lambda k: k.explain(), lambda k: k.graph(after="promote")])
+def test_annotations_that_say_enough_stand_for_a_call(ask: Any) -> None:
+    @pypto.jit
+    def fresh(x: T([pypto.DYNAMIC, 64], pypto.DT_FP32), out: T([-1, 64], pypto.DT_BF16), rate: float = 2.0, causal: bool = True):
+        out[:] = pypto.cast(x * rate, pypto.DT_BF16)
+
+    assert str(ask(fresh))
+    before = fresh.graph()
+    fresh(np.ones((5, 64), F), np.zeros((5, 64), ml_dtypes.bfloat16))
+    assert fresh.graph() is before and len(fresh.specializations()) == 1
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -12,7 +12,7 @@ from pypto_dsl.compiler.ops.definition import Call
 Shape = tuple[Index, ...]
 
 
-def shape_text(shape: Sequence[Index]) -> str:
+def shape_text(shape: Sequence[Index | int | str]) -> str:
     """[M, 64], as messages write shapes."""
     return f"[{', '.join(map(str, shape))}]"
 
@@ -22,8 +22,24 @@ def require_equal(call: Call, a: Index, b: Index) -> bool:
     difference = (a - b).constant
     if difference is not None:
         return difference == 0
-    call.graph.checks.append(Check(a, b, call.span, call.name))
+    call.graph.checks.append(Check(a, b, call.span, call.name, tuple(t.shape for t in call.types if t.rank), dropped_axis(call)))
     return True
+
+
+KEEPDIM = "with keepdim=True, {} keeps the axis that it reduces, with extent 1"
+
+
+def dropped_axis(call: Call) -> str:
+    """The name of a reduction that made an operand of lower rank than the others by dropping its axis, "" when none did.
+
+    Axes of extent 1 do not count: [M] fits into [M, 1].
+    """
+    def rank(t: TensorType) -> int:
+        return sum(e.constant != 1 for e in t.shape)
+
+    most = max(map(rank, call.types), default=0)
+    return next((o.op.opcode for o in call.operands if o is not None and o.op is not None and o.op.attributes.get("keepdim") is False
+                 and rank(o.type) < most), "")
 
 
 def broadcast_shapes(call: Call, values: Sequence[Value]) -> Shape:
@@ -58,7 +74,8 @@ def _mismatch(call: Call, values: Sequence[Value], axis: int) -> Exception:
     others = tuple(Label(v.op.span, f"`{v.name or v.op.opcode}` has shape {shape_text(v.type.shape)}")
                    for v in values if v.op is not None and v.op.span is not None and v.type.rank)
     return call.refuse("PT301", f"{call.name} cannot broadcast shapes {shapes}: axis {axis} has extents that differ and none is 1",
-                       others=others, help="extents must be equal or 1; reshape or slice one operand")
+                       others=others, help=KEEPDIM.format(dropped) if (dropped := dropped_axis(call)) else
+                       "extents must be equal or 1; reshape or slice one operand")
 
 
 def broadcast(call: Call) -> tuple[Shape, ...]:
@@ -88,7 +105,7 @@ def _first(call: Call) -> Value:
 def axis_of(call: Call, axis: object, rank: int, name: str = "dim") -> int:
     """An axis attribute as a number in [0, rank); PT302 when it is outside."""
     if not isinstance(axis, int) or isinstance(axis, bool) or not -rank <= axis < rank:
-        allowed = f"[-{rank}, {rank - 1}]" if rank else "none: the tensor has no dimensions"
+        allowed = f"-{rank} to {rank - 1}" if rank else "none: the tensor has no dimensions"
         raise call.refuse("PT302", f"{call.name}: `{name}` is {axis!r}, and the tensor's axes are {allowed}",
                           help=f"{name}=-1 is the last axis" if rank else "reshape the scalar to a tensor with axes first")
     return axis % rank

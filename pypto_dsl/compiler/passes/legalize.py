@@ -29,7 +29,8 @@ def legalize(graph: Graph, target: Target) -> Graph:
     return join_axes(rebuild(graph, lambda op, operands, builder: _lower(op, operands, builder, target)))
 
 
-def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target) -> Sequence[Value]:
+def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target, part_of: str = "") -> Sequence[Value]:
+    """``part_of`` names the user's operation whose expansion ``op`` is in."""
     builder.span, builder.tile = op.span, op.tile
     if op.opcode in STRUCTURAL or op.opcode not in REGISTRY:
         return builder.clone(op, operands).results
@@ -39,23 +40,23 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
     dtypes = tuple(o.type.dtype for o in operands)
     if op.opcode == "matmul" and result in SIXTEEN_BIT_FLOATS and target.native("matmul", dtypes, F32):
         wide = builder.clone(op, operands, [op.results[0].type.with_dtype(F32)], {**op.attributes, "out_dtype": F32}).result
-        return _lower_all([_cast(wide, result)], builder, target)
+        return _lower_all([_cast(wide, result)], builder, target, part_of)
     if target.native(op.opcode, dtypes, result):
         return builder.clone(op, operands).results
     definition = REGISTRY[op.opcode]
     if op.opcode != "cast" and definition.widens and any(d in SIXTEEN_BIT_FLOATS for d in (*dtypes, result)):
-        return _widen(op, operands, builder, target)
+        return _widen(op, operands, builder, target, part_of)
     if op.opcode == "cast" and (step := _through(dtypes[0], result, target)) is not None:
         first = _cast(operands[0], step, op)
         second = _cast(first.result, result, op)
-        return _lower_all([first, second], builder, target)
+        return _lower_all([first, second], builder, target, part_of)
     if not _expands(definition, dtypes, result) and target.limit("host"):
         return builder.clone(op, operands, attributes={**op.attributes, HOST: True}).results
     if not _expands(definition, dtypes, result):
-        raise _unsupported(op, dtypes, result, target)
+        raise _unsupported(op, dtypes, result, target, part_of)
     scratch = Builder(builder.graph, Region())
     made = expand(op, operands, scratch)
-    return _lower_all(scratch.region.ops, builder, target, results=made)
+    return _lower_all(scratch.region.ops, builder, target, part_of or op.opcode, made)
 
 
 def _expands(definition: OpDefinition, dtypes: Sequence[DType], result: DType) -> bool:
@@ -80,7 +81,8 @@ def _joined(op: Op, operands: tuple[Value, ...], builder: Builder) -> Value:
     return builder.add("expand_clone", (whole,), (result,), {"shape": result.shape, "valid": result.valid}).result
 
 
-def _lower_all(ops: Sequence[Op], builder: Builder, target: Target, results: Sequence[Value] | None = None) -> Sequence[Value]:
+def _lower_all(ops: Sequence[Op], builder: Builder, target: Target, part_of: str,
+               results: Sequence[Value] | None = None) -> Sequence[Value]:
     """Promote and lower newly made operations in order; returns what stands for ``results`` (default: the last op's)."""
     mapping: dict[Value, Value] = {}
     span, tile = builder.span, builder.tile
@@ -90,7 +92,7 @@ def _lower_all(ops: Sequence[Op], builder: Builder, target: Target, results: Seq
         standing = promote_op(op, tuple(mapping.get(o, o) for o in op.operands), promoted)
         inner: dict[Value, Value] = {}
         for part in promoted.region.ops:
-            lowered = _lower(part, tuple(inner.get(o, o) for o in part.operands), builder, target)
+            lowered = _lower(part, tuple(inner.get(o, o) for o in part.operands), builder, target, part_of)
             inner.update(zip(part.results, lowered, strict=True))
         mapping.update(zip(op.results, (inner.get(s, s) for s in standing), strict=True))
     builder.span, builder.tile = span, tile
@@ -98,7 +100,7 @@ def _lower_all(ops: Sequence[Op], builder: Builder, target: Target, results: Seq
     return [mapping.get(v, v) for v in wanted]
 
 
-def _widen(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target) -> Sequence[Value]:
+def _widen(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target, part_of: str) -> Sequence[Value]:
     """The operation in f32: 16-bit operands cast up, the results cast down."""
     scratch = Builder(builder.graph, Region())
     scratch.span, scratch.tile = op.span, op.tile
@@ -107,7 +109,7 @@ def _widen(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
     attributes = {k: F32 if v in SIXTEEN_BIT_FLOATS else v for k, v in op.attributes.items()}
     made = scratch.add(op.opcode, wide, types, attributes, names=[r.name for r in op.results])
     results = [cast_to(m, r.type.dtype, scratch) for m, r in zip(made.results, op.results, strict=True)]
-    return _lower_all(scratch.region.ops, builder, target, results)
+    return _lower_all(scratch.region.ops, builder, target, part_of, results)
 
 
 def _wide_type(t: TensorType) -> TensorType:
@@ -126,11 +128,16 @@ def _through(source: DType, result: DType, target: Target) -> DType | None:
     return None if step is None else BY_NAME[step]
 
 
-def _unsupported(op: Op, dtypes: Sequence[DType], result: DType, target: Target) -> Exception:
+def _unsupported(op: Op, dtypes: Sequence[DType], result: DType, target: Target, part_of: str) -> Exception:
     has = sorted(target.ops.get(op.opcode, ()))
     operands = ", ".join(d.name for d in dtypes)
-    what = f"{op.opcode} on {operands}" + (f" to {result}" if op.opcode == "cast" else "")
-    notes = (f"{target.name} has {op.opcode} on {', '.join(has)}",) if has else (f"{target.name} has no {op.opcode} at all",)
-    return error("PT502", f"{what} is not supported on target {target.name}", op.span, notes=notes,
-                 help="cast the operands to a dtype that the target has, or choose another target",
-                 target=target.name, op=op.opcode, dtypes=[d.name for d in dtypes])
+    what = f"{op.opcode} on {operands or result}" + (f" to {result}" if op.opcode == "cast" else "")
+    part = f", a part of {part_of}," if part_of else ""
+    if has:
+        notes = (f"{target.name} has {op.opcode} on {', '.join(has)}",)
+        help = "cast the operands to a dtype that the target has, or choose another target"
+    else:
+        notes = (f"{target.name} has no {op.opcode} on any dtype, and it is not built from other operations",)
+        help = f"write {f'{part_of} with other operations' if part_of else 'it with other operations'}, or choose another target"
+    return error("PT502", f"{what}{part} is not supported on target {target.name}", op.span, notes=notes, help=help,
+                 target=target.name, op=op.opcode, dtypes=[d.name for d in dtypes], part_of=part_of)
