@@ -321,16 +321,31 @@ class Kernel:
     # ---- what became of it -----------------------------------------------------------------------------------------------------
 
     def specialise(self, *args: Any, **kwargs: Any) -> Specialisation:
-        """The captured form for these arguments, without running it; without arguments the last one used.
+        """The captured form for these arguments, without running it; without arguments the last one used, else what annotations say.
 
-        Raises PT712 when there is none.
+        Raises PT712 when there is none and annotations leave a dtype, a static extent or a value open.
         """
         if args or kwargs:
             return self._specialise(self._arguments(args, kwargs))
-        if self._last is None:
-            raise error("PT712", f"{self.name} has not been called, so its dtypes and shapes are not known", here(),
-                        help=f"call it once, or pass arguments: {self.name}.graph(x, out)")
-        return self._last
+        if self._last is not None:
+            return self._last
+        return self._specialise(self._arguments((), {name: self._stand_in(name) for name in self.signature.parameters
+                                                     if name in self.tensor_parameters or not self._has_default(name)}))
+
+    def _has_default(self, name: str) -> bool:
+        parameter = self.signature.parameters[name]
+        return parameter.default is not parameter.empty or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+
+    def _stand_in(self, name: str) -> Array:
+        """An array of the annotated dtype and shape, with extents of 1 on DYNAMIC axes: a specialisation does not depend on those."""
+        promise = self.annotations.get(name)
+        if not isinstance(promise, Annotation) or promise.dtype is None or promise.shape is None or not all(
+                (isinstance(e, int) and e >= 0) or promise.is_dynamic(e) for e in promise.shape):
+            raise error("PT712", f"{self.name} has not been called, and nothing says what `{name}` is", here(),
+                        help=f"annotate it, pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32); or call {self.name} once, or pass arguments: "
+                        f"{self.name}.graph({', '.join(self.signature.parameters)})")
+        shape = [e if isinstance(e, int) and e >= 0 else 1 for e in promise.shape]
+        return np.broadcast_to(np.zeros((), promise.dtype.numpy), shape)
 
     def graph(self, *args: Any, after: str | None = None, target: str | None = None, **kwargs: Any) -> Graph:
         """The recorded graph; ``after`` names a pass of ``target`` whose result is wanted instead. Raises PT713 for an unknown pass."""
