@@ -115,6 +115,24 @@ def _paired(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]
     return [(target, value)]
 
 
+def operand_at(span: Span | None, number: int, count: int) -> Span | None:
+    """The place of an operand (counted from 1) of the operation at a span, which has ``count`` arguments; None when it is not found.
+
+    Operations are operators, calls `pypto.add(a, b)`, and methods `a.add(b)`, whose first argument is the tensor.
+    """
+    tree = tree_of(span.file) if span is not None else None
+    for node in ast.walk(tree) if tree is not None else ():
+        if span is None or not isinstance(node, (ast.BinOp, ast.Compare, ast.Call)) or not _is_at(node, span):
+            continue
+        if isinstance(node, ast.Call):
+            is_method = isinstance(node.func, ast.Attribute) and len(node.args) == count - 1
+            parts = [node.func.value, *node.args] if is_method and isinstance(node.func, ast.Attribute) else list(node.args)
+        else:
+            parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.left, *node.comparators]
+        return node_span(parts[number - 1], span.file) if 0 < number <= len(parts) == count else None
+    return None
+
+
 def cast_name(text: str) -> str:
     """The name that a remedy `pypto.cast(NAME, ...)` casts, "" for another remedy."""
     if not text.startswith("pypto.cast("):

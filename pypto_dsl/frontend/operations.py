@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import F32, I32, DType
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import Label, error
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import ceildiv as ceildiv_index
 from pypto_dsl.compiler.ops import REGISTRY
@@ -110,7 +110,15 @@ def _with_fix(refused: PromotionError, definition: OpDefinition, args: Sequence[
     """
     found = refused.diagnostic
     name = fixes.cast_name(refused.fixes[0]) if refused.fixes else ""
-    if definition.effects and args and isinstance(args[0], Tensor) and name in (args[0].name, "x") and refused.code != "PT205":
+    number = name.removeprefix("operand_")
+    if number != name and number.isdigit() and found.primary is not None:
+        place = fixes.operand_at(found.primary.span, int(number), len(args))
+        if place is not None:
+            remedy = refused.fixes[0].replace(name, fixes.segment(place), 1)
+            refused.diagnostic = replace(found, primary=Label(place), help=remedy, fix=remedy)
+            refused.args = (refused.diagnostic.render(),)
+            return refused
+    if definition.effects and args and isinstance(args[0], Tensor) and name == args[0].name and refused.code != "PT205":
         help = f"{definition.name} writes into its first operand, whose dtype stays: make it of another dtype where it is made"
         refused.diagnostic = replace(found, help=help)
         refused.args = (refused.diagnostic.render(),)

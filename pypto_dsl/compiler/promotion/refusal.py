@@ -47,9 +47,9 @@ class PromotionError(KernelError, TypeError):
 def cast_fix(name: str, node: str) -> str:
     """The remedy ``pypto.cast(name, pypto.DT_...)``; block formats and complex nodes have no such constant and give "".
 
-    A name that is no code ("operand 1") is written ``x``.
+    A name that is no code ("operand 1") is written ``operand_1``; the language's floor puts the user's text there.
     """
     dtype = BY_NAME.get(node.removesuffix("*"))
     if dtype is None or dtype.kind == "block":
         return ""
-    return f"pypto.cast({'x' if ' ' in name else name}, pypto.{dtype.pypto})"
+    return f"pypto.cast({name.replace(' ', '_')}, pypto.{dtype.pypto})"
