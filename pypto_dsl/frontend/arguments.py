@@ -129,7 +129,7 @@ def symbol_values(graph: Graph, arrays: Mapping[str, Array], scalars: Mapping[st
 
 
 def check_extents(graph: Graph, values: Mapping[str, int]) -> None:
-    """Every extent that must agree agrees (PT707), before anything is written."""
+    """Every extent that must agree agrees (PT707), and no access leaves its tensor (PT710), before anything is written."""
     for check in graph.checks:
         left, right = check.left.evaluate(values), check.right.evaluate(values)
         if left != right and check.is_bound:
