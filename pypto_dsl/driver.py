@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,17 +15,19 @@ import numpy as np
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.span import Span
-from pypto_dsl.frontend import targets, verify
+from pypto_dsl.frontend import targets
 from pypto_dsl.frontend.arguments import Array, TensorArgument, check_extents, check_outputs, checked, is_array, like, symbol_values
 from pypto_dsl.frontend.capture import Arguments, Captured, capture
 from pypto_dsl.frontend.control import HOOKS
+from pypto_dsl.frontend.direct import MISSED, Direct, direct
 from pypto_dsl.frontend.keys import freeze, shown
-from pypto_dsl.frontend.options import KernelOptions, is_tiled_outside, kernel_options, outside
+from pypto_dsl.frontend.options import KernelOptions, kernel_options, outside, tiles_outside
 from pypto_dsl.frontend.rewrite import definition_of
 from pypto_dsl.frontend.scalar import SymbolicScalar
 from pypto_dsl.frontend.spans import here, node_span
 from pypto_dsl.frontend.tensor import Tensor
 from pypto_dsl.frontend.trace import NeedsValue, current
+from pypto_dsl.frontend.verify import compare, pending
 from pypto_dsl.frontend.vocabulary import Annotation
 
 Key = tuple[tuple[str, Any], ...]
@@ -57,7 +60,7 @@ class Shortcut:
     """What a call with these dtypes, shapes and plain values comes down to: everything about it that does not depend on contents.
 
     ``tensors`` and ``floats`` are (position, name) in the call, ``outputs`` the positions of arrays that are written, ``defaults`` floats
-    that were not given.
+    that were not given. ``direct`` does the same without names, where the target has a launcher.
     """
 
     found: Specialisation
@@ -67,6 +70,7 @@ class Shortcut:
     floats: tuple[tuple[int, str, np.dtype[Any]], ...]
     defaults: dict[str, Array]
     symbols: dict[str, int]
+    direct: Direct | None
 
 
 MOST_SHORTCUTS = 512
@@ -112,12 +116,16 @@ class Kernel:
         self.options = options
         self.name = function.__name__ if function.__name__.isidentifier() else "kernel"
         self.signature = inspect.signature(function)
+        # where a parameter lies in a call's arguments; those that are only given by name lie behind all of them
+        self._position = {n: i if p.kind <= p.POSITIONAL_OR_KEYWORD else sys.maxsize
+                          for i, (n, p) in enumerate(self.signature.parameters.items())}
         self._annotations: dict[str, Any] | None = None
         self._entries: dict[Key, list[Specialisation]] = {}
         self._constant_floats: dict[str, str] = {}
         self._shortcuts: dict[Any, Shortcut] = {}
         self._lock = threading.RLock()
         self._last: Specialisation | None = None
+        self._repeated: tuple[Direct, Specialisation] | None = None  # the last call, on the default target
 
     def __reduce__(self) -> str:
         return str(self.function.__qualname__)
@@ -137,6 +145,12 @@ class Kernel:
         """
         if current() is not None:
             return HOOKS.call(self.function, *args, **kwargs)
+        repeated = self._repeated
+        if repeated is not None and not kwargs and tiles_outside() is None and pending() is None:
+            result = repeated[0].run(args)
+            if result is not MISSED:
+                self._last = repeated[1]
+                return result
         return self._run(args, kwargs, self.options.target or targets.DEFAULT)
 
     def run(self, *args: Any, target: str | None = None, **kwargs: Any) -> Any:
@@ -144,10 +158,10 @@ class Kernel:
         return self._run(args, kwargs, target or self.options.target or targets.DEFAULT)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], target: str) -> Any:
-        shape = None if kwargs or is_tiled_outside() or verify.is_pending() else _shape_of_call(args)
+        shape = None if kwargs or tiles_outside() is not None or pending() is not None else _shape_of_call(args)
         shortcut = self._shortcuts.get((target, shape)) if shape is not None else None
         if shortcut is not None and all(read.holds() for read in shortcut.found.captured.reads):
-            return self._again(shortcut, args)
+            return self._again(shortcut, args, target)
         arguments = self._arguments(args, kwargs)
         found = self._specialise(arguments)
         graph = found.graph
@@ -160,24 +174,32 @@ class Kernel:
             with self._lock:
                 executor = found.executors.setdefault(target, targets.executor(target, graph))
         floats = [(p.name, p.type.dtype.numpy) for p in graph.parameters if p.name not in arrays]
-        if shape is not None and not arguments.integers and not self._constant_floats:
-            position = {name: i for i, name in enumerate(self.signature.parameters)}
+        position = self._position
+        if shape is not None and not arguments.integers and not self._constant_floats and all(position[n] < len(args) for n in arrays):
             if len(self._shortcuts) >= MOST_SHORTCUTS:
                 self._shortcuts.clear()
+            defaults = {n: np.asarray(arguments.floats[n], d) for n, d in floats if position[n] >= len(args)}
+            given = [n for n, _ in floats if n not in defaults]
             self._shortcuts[target, shape] = Shortcut(
                 found, executor, tuple((position[n], n) for n in arrays), tuple((position[n], n) for n in graph.outputs),
-                tuple((position[n], n, d) for n, d in floats if position[n] < len(args)),
-                {n: np.asarray(arguments.floats[n], d) for n, d in floats if position[n] >= len(args)}, symbols)
+                tuple((position[n], n, d) for n, d in floats if n in given), defaults, symbols,
+                direct(executor, found.captured, args, position, arrays, given, defaults, symbols))
         for name, dtype in floats:
             arrays[name] = np.asarray(arguments.floats[name], dtype)
         returned = executor(arrays, symbols)
-        if verify.is_pending():
-            verify.compare(self.name, {n: t.array for n, t in arguments.tensors.items()})
+        if pending() is not None:
+            compare(self.name, {n: t.array for n, t in arguments.tensors.items()})
         return self._result(found, returned, next((t.given for t in arguments.tensors.values()), None))
 
-    def _again(self, shortcut: Shortcut, args: tuple[Any, ...]) -> Any:
+    def _again(self, shortcut: Shortcut, args: tuple[Any, ...], target: str) -> Any:
         """A call like an earlier one, with other arrays."""
         self._last = shortcut.found
+        if shortcut.direct is not None:
+            result = shortcut.direct.run(args)
+            if result is not MISSED:
+                if target == (self.options.target or targets.DEFAULT):
+                    self._repeated = shortcut.direct, shortcut.found
+                return result
         check_outputs(self.name, [(name, args[i]) for i, name in shortcut.outputs])
         arrays: dict[str, Array] = {name: args[i] for i, name in shortcut.tensors} | shortcut.defaults
         for i, name, dtype in shortcut.floats:

@@ -5,7 +5,7 @@ import contextlib
 import contextvars
 import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -155,9 +155,8 @@ def outside() -> TileState:
     return _SET.get() or TileState()
 
 
-def is_tiled_outside() -> bool:
-    """Whether tile shapes have been set outside kernels."""
-    return _SET.get() is not None
+# The tile shapes set outside kernels, or None. Every call of a kernel asks, so it is no function in Python.
+tiles_outside: Callable[[], TileState | None] = _SET.get
 
 
 def leave_tiles(state: TileState) -> None:

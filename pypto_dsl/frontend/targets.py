@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Program
+from pypto_dsl.compiler.tile_ir.nodes import Param, Program
 from pypto_dsl.frontend.arguments import Array
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.runtime import interpreter
@@ -60,16 +60,31 @@ class _Call:
         return {**self.tensors, **self.returned}
 
 
-def _compiled(graph: Graph, target: Target) -> Executor:
-    program = _lower(graph, target)
-    executable = _module("pypto_dsl.runtime.cpu.executable").Executable(program)
+class Compiled:
+    """Runs a graph as machine code of the host. ``launch`` takes ``tensors`` and then ``numbers`` by position, see `Executable.launch`."""
 
-    def run(arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]:
-        call = _Call(program, len(graph.returns), arrays, symbols)
-        executable.run(call.arrays(), call.numbers)
+    def __init__(self, graph: Graph, target: Target) -> None:
+        self.program = _lower(graph, target)
+        self.returns = len(graph.returns)
+        extents = {s.name: (s.parameter, s.axis) for s in graph.symbols.values() if s.kind == "dim"}
+        self.executable = _module("pypto_dsl.runtime.cpu.executable").Executable(self.program, extents=extents)
+        self.launch: Callable[..., bool] | None = self.executable.launch
+        self.numbers: tuple[str, ...] = self.executable.numbers
+
+    def __call__(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]:
+        call = _Call(self.program, self.returns, arrays, symbols)
+        self.executable.run(call.arrays(), call.numbers)
         return list(call.returned.values())
 
-    return run
+    @property
+    def tensors(self) -> tuple[Param, ...]:
+        """The user's tensors in the order of the signature."""
+        return self.program.arguments[:len(self.program.arguments) - self.returns]
+
+    @property
+    def returned(self) -> tuple[Param, ...]:
+        """The tensors that are made in a call and returned."""
+        return self.program.arguments[len(self.program.arguments) - self.returns:]
 
 
 def _emulated(graph: Graph, target: Target) -> Executor:
@@ -96,7 +111,7 @@ def executor(name: str, graph: Graph) -> Executor:
         wanted = f"run it in the emulator: {other}" if runs(other) else f"targets are {', '.join(runnable())}"
         raise error("PT501", f"no target `{name}` runs kernels here", here(), help=wanted, target=name)
     target = targets.load(name.removesuffix(EMULATED))
-    return _compiled(graph, target) if target.family == "llvm" else _emulated(graph, target)
+    return Compiled(graph, target) if target.family == "llvm" else _emulated(graph, target)
 
 
 def runs(name: str) -> bool:
@@ -176,4 +191,4 @@ def write(name: str, graph: Graph, folder: Any) -> list[str]:
     return list(emitted)
 
 
-__all__ = ["DEFAULT", "Executor", "executor", "explain", "files", "graph_after", "runnable", "runs", "source", "write"]
+__all__ = ["DEFAULT", "Compiled", "Executor", "executor", "explain", "files", "graph_after", "runnable", "runs", "source", "write"]

@@ -113,10 +113,8 @@ class NeedsValue(BaseException):
 
 _CURRENT: contextvars.ContextVar[Trace | None] = contextvars.ContextVar("trace", default=None)
 
-
-def current() -> Trace | None:
-    """The trace that records now, or None outside kernels."""
-    return _CURRENT.get()
+# The trace that records now, or None outside kernels. Every call of a kernel asks, so it is no function in Python.
+current: Callable[[], Trace | None] = _CURRENT.get
 
 
 def need(what: str) -> Trace:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextvars
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.trace import current
 
 _GOLDENS: contextvars.ContextVar[Sequence[Any] | None] = contextvars.ContextVar("goldens", default=None)
+# The golden data that waits for the next call, or None. Every call of a kernel asks, so it is no function in Python.
+pending: Callable[[], Sequence[Any] | None] = _GOLDENS.get
 RELATIVE = ABSOLUTE = 1e-3  # PyPTO's pass_verify_error_tol
 
 
@@ -24,11 +26,6 @@ def set_verify_golden_data(in_out_tensors: Sequence[Any] | None = None, goldens:
     A difference beyond 1e-3 is a `KernelWarning` (PT719) that names the worst element.
     """
     _GOLDENS.set(goldens)
-
-
-def is_pending() -> bool:
-    """Whether golden data waits for the next call."""
-    return _GOLDENS.get() is not None
 
 
 def compare(kernel: str, arrays: Mapping[str, Array]) -> None:

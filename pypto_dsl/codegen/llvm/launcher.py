@@ -10,7 +10,7 @@ is the same in every process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto_dsl.codegen.llvm.builder import F64, I32, I64, PTR, Builder, Module, Type, Value
@@ -36,23 +36,30 @@ MAX_CHUNKS = 1 << 22  # the pool's ticket word counts to 2^24, and every thread 
 
 @dataclass(frozen=True)
 class Launcher:
-    """What a launcher takes: tensors, then numbers."""
+    """What a launcher takes: tensors, then numbers. ``extents`` are (name, tensor, axis): numbers that it reads off the tensors."""
 
     tensors: tuple[t.Param, ...]
     numbers: tuple[t.Scalar, ...]
     kernels: tuple[tuple[t.TileKernel, Signature, bool], ...]  # the flag: an item is work enough for a chunk of its own
+    extents: tuple[tuple[str, str, int], ...] = ()
 
 
-def launcher(program: t.Program) -> Launcher | None:
-    """The launcher of a program; None for programs with workspaces, variants or steps of the host."""
+def launcher(program: t.Program, extents: Mapping[str, tuple[str, int]] | None = None) -> Launcher | None:
+    """The launcher of a program; None for programs with workspaces, variants or steps of the host.
+
+    ``extents`` names, for a run-time number, the argument and axis whose extent it is.
+    """
     if program.workspaces or any(not isinstance(s, tuple) or len(s) != 1 or s[0].requires for s in program.steps):
         return None
-    extents = {e.name for a in program.arguments for e in a.shape if e.name is not None}
-    numbers = tuple(s for s in program.scalars if s.value is None and s.name not in extents)
+    shown = {e.name for a in program.arguments for e in a.shape if e.name is not None}
+    where = extents or {}
+    told = tuple((s.name, *where[s.name]) for s in program.scalars if s.value is None and s.name in where)
+    known = shown | {name for name, _, _ in told}
+    numbers = tuple(s for s in program.scalars if s.value is None and s.name not in known)
     if any(s.dtype not in NUMBERS for s in numbers):
         return None
     kernels = tuple((s[0], signature(s[0]), has_product(s[0].body)) for s in program.steps if isinstance(s, tuple))
-    return Launcher(program.arguments, numbers, kernels)
+    return Launcher(program.arguments, numbers, kernels, told)
 
 
 def has_product(body: Sequence[t.Statement]) -> bool:
@@ -84,6 +91,8 @@ class _Writer:
         self._require(b.compare("eq", b.named(I64, "%count"), count))
         objects = [b.load(PTR, b.offset(b.named(PTR, "%arguments"), i, "ptr")) for i in range(count)]
         dims = [self._array(i, obj, param) for i, (obj, param) in enumerate(zip(objects, self.plan.tensors, strict=False))]
+        axes = {param.name: extents for param, extents in zip(self.plan.tensors, dims, strict=True)}
+        self.scope.update({name: axes[tensor][axis] for name, tensor, axis in self.plan.extents})
         for param, extents in zip(self.plan.tensors, dims, strict=True):
             for wanted, found in zip(param.shape, extents, strict=True):
                 if wanted.name is None or self.scope[wanted.name] is not found:
@@ -135,13 +144,16 @@ class _Writer:
         return extents
 
     def _number(self, obj: Value, scalar: t.Scalar) -> None:
-        """A Python float or int of the exact type."""
+        """A Python float or int of the exact type. A float that only becomes infinite in f32 is left to NumPy, which warns."""
         b = self.b
         if scalar.dtype.is_float:
             self._require(b.compare("eq", self._field(obj, TYPE, I64), self._entry("float_type")))
             value = self._field(obj, FLOAT_VALUE, F64)
             narrow = value if scalar.dtype is dtypes.F64 else b.convert("fptrunc", value, "float")
             bits = b.bits(narrow)
+            if scalar.dtype is dtypes.F32:
+                finite = b.compare("ne", bits & 0x7FFFFFFF, 0x7F800000)
+                self._require(finite | b.compare("eq", b.bits(value) & 0x7FFFFFFFFFFFFFFF, 0x7FF0000000000000))
             self.numbers[scalar.name] = bits if scalar.dtype is dtypes.F64 else b.convert("zext", bits, "i64")
             return
         self._require(b.compare("eq", self._field(obj, TYPE, I64), self._entry("int_type")))

@@ -74,18 +74,20 @@ class Executable:
     """
 
     def __init__(self, program: t.Program, *, level: str | None = None, cache: ObjectCache | None = None,
-                 pool: Pool | None = None, launch: Mapping[str, int] | None = None) -> None:
+                 pool: Pool | None = None, launch: Mapping[str, int] | None = None,
+                 extents: Mapping[str, tuple[str, int]] | None = None) -> None:
         """Compile ``program`` for the host, or for one of its smaller feature levels.
 
         Objects are kept in ``cache``, the user's cache directory unless given.
         ``launch`` replaces the target's thresholds for sharing work among threads; results do not depend on it.
+        ``extents`` names, for run-time numbers, the argument and axis whose extent they are: the launcher reads them there.
         Raises KernelError PT524 for a level that the host lacks, and what emission refuses.
         """
         self.program = program
         self.machine = jit.machine(level)
         kernels = list(kernels_of(program.steps))
         module = emitter.emit_module(kernels, self.machine.level)
-        plan = launcher.launcher(program) if fastcall.supported() else None
+        plan = launcher.launcher(program, extents) if fastcall.supported() else None
         if plan is not None:
             launcher.define(module, program, plan)
         self.text = module.text()
@@ -107,6 +109,11 @@ class Executable:
         """The program's launcher: called with the tensors of ``program.arguments`` in order and then the run-time numbers, it gives
         True when it ran the program and False when `run` must be called instead. None where there is none."""
         return None if self._fast is None else self._fast.function
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the run-time numbers that the launcher takes after the tensors."""
+        return () if self._fast is None else tuple(self._fast.numbers)
 
     def run(self, arrays: Mapping[str, Array], scalars: Mapping[str, Number] | None = None) -> None:
         """Run the program on arrays by name. See `bind` for the errors; nothing is written when one is raised.
