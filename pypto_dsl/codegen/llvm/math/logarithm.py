@@ -59,10 +59,10 @@ def log2_parts(b: Builder, part: Split) -> tuple[Value, Value]:
     half = r * -0.5
     quadratic, quadratic_low = two_product(b, linear, half)
     low = linear_low + b.fma(linear_low, half, quadratic_low)
-    cubic = ((r * r) * r) * b.horner(r, polynomial("log2_cube"))
     near, near_low = two_sum_ordered(b, linear, quadratic)
     high, high_low = two_sum_ordered(b, part.whole, near)
-    return high, high_low + (near_low + ((low + part.table_low) + cubic))
+    rest = b.fma((r * r) * r, b.horner(r, polynomial("log2_cube")), low + part.table_low)
+    return high, high_low + (near_low + rest)
 
 
 def _log(b: Builder, part: Split, extra: Value | None = None) -> Value:
@@ -95,6 +95,14 @@ def _is_special(b: Builder, x: Value) -> Value:
     return b.compare("uge", b.bits(x) - 0x00800000, 0x7F000000)
 
 
+def _limits(b: Builder, x: Value, value: Value) -> Value:
+    """The logarithm of zeros, negatives, infinity and NaN in place of ``value``: only subnormals have to be computed again."""
+    value = b.select(b.compare("oeq", x, INFINITY), x, value)
+    value = b.select(b.compare("oeq", x, 0.0), b.constant(x.type, -INFINITY), value)
+    value = b.select(b.compare("olt", x, 0.0), b.constant(x.type, NAN), value)
+    return b.select(b.compare("uno", x, x), x, value)
+
+
 def _guarded(name: str, core: Callable[[Builder, Split], Value]) -> Callable[[Builder, Value], Guarded]:
     def cold(module: Module) -> str:
         b = Builder(module)
@@ -102,14 +110,17 @@ def _guarded(name: str, core: Callable[[Builder, Split], Value]) -> Callable[[Bu
         subnormal = b.compare("olt", x, 2.0**-126)
         inside = b.select(subnormal, x * 2.0**32, x)
         value = core(b, split(b, inside, b.select(subnormal, b.constant(x.type, -32.0), 0.0)))
-        value = b.select(b.compare("oeq", x, INFINITY), x, value)
-        value = b.select(b.compare("oeq", x, 0.0), b.constant(x.type, -INFINITY), value)
-        value = b.select(b.compare("olt", x, 0.0), b.constant(x.type, NAN), value)
-        value = b.select(b.compare("uno", x, x), x, value)
+        value = _limits(b, x, value)
         return b.finish(f"internal {x.type} @{name}_cold({x.type} %x) noinline cold", value)
 
     def function(b: Builder, x: Value) -> Guarded:
-        return Guarded(core(b, split(b, x)), _is_special(b, x), lambda: _call_cold(b, name, cold, x), name)
+        fast = core(b, split(b, x))
+
+        def mended() -> Value:
+            subnormal = b.compare("ult", b.bits(x) - 1, 0x007FFFFF)
+            return b.settled([Guarded(_limits(b, x, fast), subnormal, lambda: _call_cold(b, name, cold, x), f"{name}.full")])[0]
+
+        return Guarded(fast, _is_special(b, x), mended, name)
 
     return function
 
