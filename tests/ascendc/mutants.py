@@ -180,7 +180,11 @@ def strides(lines: list[str], i: int, code: str) -> Iterator[Edit]:
     if not m:
         return
     given = arguments(code, m.end())
+    source = re.search(r"Brcb\(\w+, (\w+),", code)
+    declared = next((line for line in reversed(lines[:i]) if source and f" {source[1]} = " in line), "")
     for k, a in enumerate(given):
+        if k == 1 and re.search(r"GetWithOffset<\w+>\(8, ", declared):  # a source of eight lanes is one repeat: no stride between repeats
+            continue
         yield "repeat stride", f"argument {k} of {code.strip()}", changed(lines, i, replaced(code, m.end(), given, k, str(int(a) + 1)))
 
 
