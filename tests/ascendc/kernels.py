@@ -191,9 +191,11 @@ def attention_inputs(rng: np.random.Generator, name: str, dtype: DType, shape: t
     """Every other row of scores is wide enough to overflow unless its maximum is subtracted first."""
     x = few_bits(rng, name, dtype, shape)
     if name == "q":
-        x[1::2] *= 64
+        x[1::2] *= 512
     if name == "k":
-        x[63:64] *= 4  # the maximum of many rows stands in the last lane of a repeat
+        x[63:64] *= 4  # the maximum of a wide row stands in the last lane of a repeat, or in the last column
+        if shape[0] > 64:
+            x[-1] = -x[63]
     return x
 
 
