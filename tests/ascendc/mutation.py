@@ -25,7 +25,7 @@ MATMUL = [({"M": 1, "N": 1, "K": 1}, 1), ({"M": 7, "N": 31, "K": 33}, 2), ({"M":
 CHOSEN = {
     "softmax": ROWS, "softmax_static": [({}, 1)], "layer_norm": [({"M": 1}, 1), ({"M": 35}, 1)], "layer_norm_any": ROWS, "row_min": ROWS,
     "row_col": PLANE, "column_sum": PLANE, "column_max": PLANE, "tril": PLANE, "triu_i32": PLANE, "compare_i32": PLANE, "mask_rows": PLANE,
-    "bias_gelu": MATMUL, "product": MATMUL, "product_transposed": MATMUL, "attention": [*MATMUL, ({"M": 7, "N": 700, "K": 20}, 1)],
+    "bias_gelu": MATMUL, "product": MATMUL, "product_transposed": MATMUL, "attention": [*MATMUL, ({"M": 8, "N": 700, "K": 20}, 1)],
 }
 
 
