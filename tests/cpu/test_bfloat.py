@@ -9,6 +9,7 @@ from cpu_programs import Array, Kernel, graph, lower
 from test_operations import agree, both
 from vector_functions import LEVELS
 
+import pypto_dsl as pypto
 from pypto_dsl.compiler.dtypes import BF16, BY_NAME, F32, DType
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import var
@@ -81,3 +82,15 @@ def test_a_nan_anywhere_in_a_long_row_is_the_extreme(kind: str) -> None:
     executable.run({"x": x, "out": out})
     assert np.isnan(out[:300]).all()
     assert out[300] == (x[300].max() if kind == "amax" else x[300].min())
+
+
+def test_silu_of_huge_negative_numbers_is_minus_zero() -> None:
+    """The exponent is limited inside, the factor x is not: -largest must not leak through."""
+    @pypto.jit
+    def kernel(x: pypto.Tensor([pypto.DYNAMIC], pypto.DT_FP32), out: pypto.Tensor([pypto.DYNAMIC], pypto.DT_FP32)):
+        out[:] = pypto.silu(x)
+
+    x = np.array([-3.4028235e38, -1e30, -1000.0, -200.0, -151.0, -149.0, -120.0] * 3, np.float32)
+    out = np.empty_like(x)
+    kernel(x, out)
+    assert (out == 0).all() and np.signbit(out).all()

@@ -141,7 +141,9 @@ def silu(b: Builder, x: Value) -> Value:
     e = scale(b, t + 1.0, part.shifted, part.number)
     negative = scale(b, b.fma(x, t, x), part.shifted, part.number)
     value = over_one_plus(b, b.select(b.compare("olt", x, 0.0), negative, x), e)
-    # -inf has become NaN in x + x t, because t is negative at the limit; inf - inf of the correction is put right here
+    # the exponent is limited, x is not: far below the last subnormal the result is x * 0, -0 for finite x and NaN for -inf
+    value = b.select(b.compare("olt", x, -150.0), x * 0.0, value)
+    # inf - inf of the correction is put right here
     return b.select(b.compare("oeq", x, float("inf")), x, value)
 
 
