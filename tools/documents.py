@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/: errors.md from the catalogue, operations.md from the op table.
+"""Writes the generated pages of docs/: errors.md from the catalogue, operations.md from the op table, names.md from a list of names.
 
 `python tools/documents.py` writes them; a test compares them with what it would write.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from pypto_dsl.compiler import catalogue, targets
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
 from pypto_dsl.compiler.ops.definition import signature_text
+from pypto_dsl.compiler.ops.refused import REFUSED
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTICE = "<!-- Written by tools/documents.py. Do not edit. -->"
@@ -103,6 +104,22 @@ def tensorflow() -> str:
     return "\n".join(lines) + "\n"
 
 
+def names() -> str:
+    """docs/names.md."""
+    table = tomllib.loads((DOCS / "operation_names.toml").read_text(encoding="utf-8"))
+    lines = [NOTICE, "# Names of PyPTO's and ttnn's operations", "",
+             "Every operation of PyPTO's pages, the operations that PyPTO lacks and kernels want, and every binary and unary operation",
+             "of ttnn 0.81.1 with the ternary ones of its compute API, as the call that each is here. The tests run every call. `x`, `y`,",
+             "`a` and `b` are matrices of floats, `n` and `m` of integers, `v` is a row of floats, `i` and `k` are indices, `p` and `q`",
+             "block scales; [operations.md](operations.md) says what each means."]
+    for key, title in (("pypto", "PyPTO"), ("wanted", "What PyPTO lacks"), ("ttnn", "ttnn")):
+        lines += ["", f"## {title}", "", "| name | here |", "|---|---|", *(f"| `{n}` | `pypto.{c}` |" for n, c in table[key].items())]
+    lines += ["", "## Refused", "", "These names raise [PT127](errors.md#pt127-an-operation-of-pypto-that-does-not-exist-here).", "",
+              "| name | why | instead |", "|---|---|---|"]
+    lines += [f"| `{name}` | {REFUSED[name][0]} | {REFUSED[name][1]} |" for name in table["refused"]["pypto"]]
+    return "\n".join(lines) + "\n"
+
+
 MOST_SHOWN = 16
 
 
@@ -121,7 +138,7 @@ def _paragraphs(text: str) -> list[str]:
 def documents() -> dict[Path, str]:
     """Every generated page: path and text."""
     return {DOCS / "errors.md": errors(), DOCS / "operations.md": operations(),
-            DOCS / "tensorflow.md": tensorflow()}
+            DOCS / "tensorflow.md": tensorflow(), DOCS / "names.md": names()}
 
 
 def main() -> int:

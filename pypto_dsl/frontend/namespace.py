@@ -69,7 +69,7 @@ def lookup(name: str) -> Any:
 
 def names() -> list[str]:
     """Every public name."""
-    return sorted({*NAMES, *BY_PYPTO, *operations.operation_names()})
+    return sorted({*NAMES, *BY_PYPTO, *OPERATION_ALIASES, *operations.operation_names()})
 
 
 __all__ = ["NAMES", "UnknownName", "lookup", "names"]
