@@ -19,8 +19,8 @@ from pypto_dsl.runtime import interpreter
 from pypto_dsl.tolerance import Tolerance, tolerances
 from pypto_dsl.trials import Trial
 
-# Where a formula magnifies its roundings beyond their bound (seen by evaluating it operation by operation in its own dtypes), results may be
-# off by this many times as much: an order of summation or a fusion changes it by less than that.
+# Where a formula magnifies its roundings beyond their bound (seen by evaluating it operation by operation in its own dtypes), results may
+# be off by this many times as much: an order of summation or a fusion changes it by less than that.
 FORMULA = 4.0
 # Elements of integers and truth values that rounding may turn: a floor or a comparison at its edge.
 TURNED = 0.01
@@ -47,10 +47,10 @@ class Worst:
 class Verdict:
     """One result of one trial.
 
-    ``limit`` is the absolute error that is allowed at the magnitude ``scale``; ``wrong`` counts elements beyond their tolerance. ``nan_extra``
-    and ``nan_missing`` count NaNs that the reference does not have, and the other way round; ``infinite`` differences of infinities.
-    ``formula`` counts elements that differ from a reference as the kernel's own formula does at special values. ``histogram`` counts elements by
-    ulp, up to the bounds in `BUCKETS`.
+    ``limit`` is the absolute error that is allowed at the magnitude ``scale``; ``wrong`` counts elements beyond their tolerance.
+    ``nan_extra`` and ``nan_missing`` count NaNs that the reference does not have, and the other way round; ``infinite`` differences of
+    infinities. ``formula`` counts elements that differ from a reference as the kernel's own formula does at special values. ``histogram``
+    counts elements by ulp, up to the bounds in `BUCKETS`.
     """
 
     name: str
@@ -178,7 +178,9 @@ class _Judge:
             place = _place(got, int(np.argmax(wrong if wrong.any() else differ)))
             worst = Worst(place, float(got[place]), float(expected[place]), None)
         histogram = (_count(~differ), *[0] * (len(BUCKETS) - 2), _count(differ))
-        return Verdict(name, str(of_numpy(got.dtype)), got.shape, tolerance, 0.0, 0.0, count, 0, 0, 0, _count(differ & formula), worst, histogram)
+        return Verdict(
+            name, str(of_numpy(got.dtype)), got.shape, tolerance, 0.0, 0.0, count, 0, 0, 0, _count(differ & formula), worst, histogram
+        )
 
     def floats(self, name: str, got: Array, expected: Array, own: Array) -> Verdict:
         """Floats: the same NaNs and infinities, and every error within the tolerance."""
@@ -222,7 +224,9 @@ class _Judge:
 
 
 def _native(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {n: v.astype(v.dtype.newbyteorder("=")) if isinstance(v, np.ndarray) and not v.dtype.isnative else v for n, v in arguments.items()}
+    return {
+        n: v.astype(v.dtype.newbyteorder("=")) if isinstance(v, np.ndarray) and not v.dtype.isnative else v for n, v in arguments.items()
+    }
 
 
 def _count(where: Array) -> int:
@@ -285,9 +289,9 @@ def _histogram(units: Array) -> tuple[int, ...]:
 def expected_of(reference: Reference, graph: Graph, arguments: Mapping[str, Any]) -> dict[str, Array]:
     """What a reference function computes, by the names of the kernel's results.
 
-    It gets float64 copies of all float arrays, so that its own rounding does not count: by name where its parameters are the kernel's, else the
-    kernel's inputs in their order. Its results are what it returns, in the order of the kernel's; or what it has written into the outputs.
-    Raises ReferenceFault where it raises, or gives another number of results.
+    It gets float64 copies of all float arrays, so that its own rounding does not count: by name where its parameters are the kernel's,
+    else the kernel's inputs in their order. Its results are what it returns, in the order of the kernel's; or what it has written into the
+    outputs. Raises ReferenceFault where it raises, or gives another number of results.
     """
     given = {name: _copy(value) for name, value in arguments.items()}
     names = [*graph.outputs, *interpreter.return_names(graph)]

@@ -13,8 +13,8 @@ from pypto_dsl.compiler.targets import Target
 
 # Families whose operations move elements, or choose among them, and round nothing.
 EXACT = frozenset({"layout", "generator", "scalar", "sort", "compare"})
-# Operations that add up: the sum of n terms, in any order, is off by at most n roundings of the accumulator [Higham, Accuracy and Stability of
-# Numerical Algorithms, section 4.2], relative to the sum of the magnitudes.
+# Operations that add up: the sum of n terms, in any order, is off by at most n roundings of the accumulator [Higham, Accuracy and
+# Stability of Numerical Algorithms, section 4.2], relative to the sum of the magnitudes.
 ADDING = frozenset({"reduce", "matmul", "scan", "row", "attention"})
 CHOOSING = frozenset({"amax", "amin", "nanmax", "nanmin", "argmax", "argmin", "any", "all"})
 UNSTATED = 4.0  # ulp of an operation for which no bound is stated
@@ -24,8 +24,8 @@ UNSTATED = 4.0  # ulp of an operation for which no bound is stated
 class Tolerance:
     """The bound of one value: ``relative`` to the largest magnitude, and what it is made of along the worst way through the kernel.
 
-    ``roundings`` is the sum of the operations' bounds in ulp, ``lengths`` the number of terms of each sum, ``coarsest`` the float dtype with
-    the fewest digits on the way (None: nothing was rounded).
+    ``roundings`` is the sum of the operations' bounds in ulp, ``lengths`` the number of terms of each sum, ``coarsest`` the float dtype
+    with the fewest digits on the way (None: nothing was rounded).
     """
 
     relative: float = 0.0
@@ -50,8 +50,8 @@ def tolerances(graph: Graph, symbols: Mapping[str, int], target: Target | None =
     """The tolerance of every output and returned value (`return0`, ...), by name.
 
     Along each way from the parameters to a result, every operation adds its bound in ulp (the larger of the op table's and the
-    target's) times the ulp of its dtype, and every sum of n terms adds n half-ulps of its accumulator, which is f32 for dtypes of 16 bits or
-    fewer. The worst way counts. How a formula magnifies errors (cancellation, exp of large numbers) is not in the bound.
+    target's) times the ulp of its dtype, and every sum of n terms adds n half-ulps of its accumulator, which is f32 for dtypes of 16 bits
+    or fewer. The worst way counts. How a formula magnifies errors (cancellation, exp of large numbers) is not in the bound.
     """
     walker = _Walker(dict(symbols), target)
     for parameter in graph.parameters:
@@ -107,7 +107,9 @@ class _Walker:
         for result in op.results:
             own = self.own(op, result.type)
             coarsest = min((d for d in (worst.coarsest, own.coarsest) if d is not None), key=lambda d: d.mantissa, default=None)
-            self.found[result] = Tolerance(worst.relative + own.relative, worst.roundings + own.roundings, worst.lengths + own.lengths, coarsest)
+            self.found[result] = Tolerance(
+                worst.relative + own.relative, worst.roundings + own.roundings, worst.lengths + own.lengths, coarsest
+            )
 
     def own(self, op: Op, result: TensorType) -> Tolerance:
         """What one operation adds."""

@@ -34,7 +34,7 @@ class Trial:
 
 
 def shapes(graph: Graph, arguments: Mapping[str, Any], tile: TileChoices | None) -> Iterator[Trial]:
-    """Every group of dynamic dimensions that must agree at 1, one below, at and one above each tile extent, and at twice its extent plus 1."""
+    """Every group of dynamic dimensions that must agree at 1, one below, at and one above each tile extent, and twice it plus 1."""
     groups = _groups(graph, arguments)
     for members in groups:
         symbol = graph.symbols[members[0]]
@@ -93,7 +93,7 @@ def _edges(graph: Graph, members: Sequence[str], base: int, tile: TileChoices | 
 
 
 def resized(graph: Graph, arguments: Mapping[str, Any], extents: Mapping[str, int]) -> dict[str, Any]:
-    """Arguments with other values of dimension symbols: rows and columns repeated, or left out, so that values stay what they were made for."""
+    """Arguments with other values of dimension symbols: rows and columns repeated or left out: values stay what they were made for."""
     symbols = {s.name: int(np.shape(arguments[s.parameter])[s.axis]) for s in graph.symbols.values() if s.kind == "dim"} | dict(extents)
     made = dict(arguments)
     for parameter in graph.parameters:

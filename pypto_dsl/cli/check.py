@@ -39,17 +39,29 @@ INTERPRETER = "interpreter"
 @terminal.json_option
 @terminal.sarif_option
 @click.pass_context
-def command(ctx: click.Context, kernel: str, named: str | None, target: str | None, shapes: tuple[kernels.Shape, ...], seed: int, edges: bool,
-            values: bool, strict: bool, as_json: bool, as_sarif: bool) -> None:
+def command(
+    ctx: click.Context,
+    kernel: str,
+    named: str | None,
+    target: str | None,
+    shapes: tuple[kernels.Shape, ...],
+    seed: int,
+    edges: bool,
+    values: bool,
+    strict: bool,
+    as_json: bool,
+    as_sarif: bool,
+) -> None:
     """Hold a kernel on a target against a reference; exit code 3 when an element is wrong.
 
-    KERNEL and its inputs are as for `ptc run`. The reference takes the kernel's arguments by name and writes or returns results; or takes the
-    inputs alone, in their order (`--ref scipy.special:softmax`). It gets float64 copies of float arrays. Without one, the kernel is compared
-    with itself on the interpreter, in float64.
+    KERNEL and its inputs are as for `ptc run`. The reference takes the kernel's arguments by name and writes or returns results; or takes
+    the inputs alone, in their order (`--ref scipy.special:softmax`). It gets float64 copies of float arrays. Without one, the kernel is
+    compared with itself on the interpreter, in float64.
 
     The tolerance is derived, not chosen: along the worst way through the kernel each operation adds its bound in ulp times the ulp of its
-    dtype, and each sum of n terms n half-ulps of its accumulator. That is relative to the larger of the element and the largest result. Where
-    the formula itself loses more (by cancellation, say), which shows when the interpreter rounds after each operation, four times that is added.
+    dtype, and each sum of n terms n half-ulps of its accumulator. That is relative to the larger of the element and the largest result.
+    Where the formula itself loses more (by cancellation, say), which shows when the interpreter rounds after each operation, four times
+    that is added.
 
     Tried beside the given inputs: each dynamic dimension at 1, around the tile, and beyond twice its extent; and 0, -0, infinities, NaN,
     subnormals and the largest numbers in every float input. At special values an element may differ from a reference where the kernel's own
@@ -141,8 +153,10 @@ def _lines(source: Source, target: str, called: str, tried: Sequence[Tried]) -> 
     for verdict in tried[0].verdicts:
         lines.append(f"  {verdict.name} {verdict.dtype}[{', '.join(map(str, verdict.shape))}]: tolerance {verdict.tolerance.text()}")
         if verdict.limit > verdict.tolerance.relative * verdict.scale:
-            lines.append(f"    the formula rounds to {verdict.limit - verdict.tolerance.relative * verdict.scale:.1e} itself, which is added: "
-                         f"{verdict.limit:.1e} at {verdict.scale:.3g}")
+            lines.append(
+                f"    the formula rounds to {verdict.limit - verdict.tolerance.relative * verdict.scale:.1e} itself, which is added: "
+                f"{verdict.limit:.1e} at {verdict.scale:.3g}"
+            )
     lines.append("")
     rows = [row for one in tried for row in _rows(one)]
     lines.append(terminal.table(rows, head=("", "result", "largest error", "where")))
@@ -191,14 +205,36 @@ def _document(source: Source, target: str, called: str, tried: Sequence[Tried], 
                                               "ulp": v.worst.ulp}
         tolerance = {"relative": v.tolerance.relative, "roundings": v.tolerance.roundings, "lengths": list(v.tolerance.lengths),
                      "dtype": None if v.tolerance.coarsest is None else v.tolerance.coarsest.name, "text": v.tolerance.text()}
-        return {"name": v.name, "dtype": v.dtype, "shape": list(v.shape), "ok": v.ok, "tolerance": tolerance, "scale": v.scale, "limit": v.limit,
-                "wrong": v.wrong, "nan_extra": v.nan_extra, "nan_missing": v.nan_missing, "infinite": v.infinite, "formula": v.formula,
-                "worst": worst, "histogram": list(v.histogram)}
+        return {
+            "name": v.name,
+            "dtype": v.dtype,
+            "shape": list(v.shape),
+            "ok": v.ok,
+            "tolerance": tolerance,
+            "scale": v.scale,
+            "limit": v.limit,
+            "wrong": v.wrong,
+            "nan_extra": v.nan_extra,
+            "nan_missing": v.nan_missing,
+            "infinite": v.infinite,
+            "formula": v.formula,
+            "worst": worst,
+            "histogram": list(v.histogram),
+        }
 
-    return {"ok": passed, "exit": int(ExitCode.OK if passed else ExitCode.NUMERIC), "kernel": source.name, "target": target, "reference": called,
-            "buckets": [b if np.isfinite(b) else None for b in BUCKETS], "known_differences": list(differences),
-            "trials": [{"name": t.name, "kind": t.kind, "ok": t.ok, "refused": t.refused or None, "results": [plain(v) for v in t.verdicts]}
-                       for t in tried]}
+    return {
+        "ok": passed,
+        "exit": int(ExitCode.OK if passed else ExitCode.NUMERIC),
+        "kernel": source.name,
+        "target": target,
+        "reference": called,
+        "buckets": [b if np.isfinite(b) else None for b in BUCKETS],
+        "known_differences": list(differences),
+        "trials": [
+            {"name": t.name, "kind": t.kind, "ok": t.ok, "refused": t.refused or None, "results": [plain(v) for v in t.verdicts]}
+            for t in tried
+        ],
+    }
 
 
 def _number(x: float) -> float | str:

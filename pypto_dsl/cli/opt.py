@@ -35,7 +35,9 @@ def checked_passes(_: click.Context, __: click.Parameter, names: tuple[str, ...]
 
 def _passes() -> str:
     graph_passes, endings = ", ".join(pipeline.GRAPH_PASSES), ", ".join(ENDINGS)
-    return f"Passes on graphs, in the pipeline's order, are {graph_passes}; one of {endings} may end a list and prints what the graph becomes."
+    return (
+        f"Passes on graphs, in the pipeline's order, are {graph_passes}; one of {endings} may end a list and prints what the graph becomes."
+    )
 
 
 class Opt(click.Command):

@@ -36,20 +36,24 @@ MOST_SHOWN = 200  # characters of an argument that is no array
 
 @click.command("report")
 @click.argument("kernel")
-@click.option("-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The archive to write (.zip).")
+@click.option(
+    "-o", "--output", "output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="The archive to write (.zip)."
+)
 @click.option("--target", "chosen", multiple=True, metavar="NAME", callback=kernels.checked_target(targets.runnable),
               help="Targets to compile for; repeat for several.  [default: the kernel's own, else llvm-cpu]")
 @kernels.shape_option
 @click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs.")
 @click.option("--force", is_flag=True, help="Replace an archive that is there.")
 @terminal.json_option
-def command(kernel: str, output: Path, chosen: tuple[str, ...], shapes: tuple[kernels.Shape, ...], seed: int, force: bool, as_json: bool) -> None:
+def command(
+    kernel: str, output: Path, chosen: tuple[str, ...], shapes: tuple[kernels.Shape, ...], seed: int, force: bool, as_json: bool
+) -> None:
     """Write an archive with a kernel and all that was made of it, to attach to a bug report.
 
     It holds the kernel's file and the modules beside it that it imports, dtypes and shapes of its arguments (no contents of arrays), the
-    versions of everything, what `ptc doctor` finds, the recorded graph, the Tile IR and the emitted sources for each target, every error on the
-    way, and `reproduce.sh`, one command that repeats the run. The kernel is compiled and not run. Paths are written without your home
-    folder. Look through the archive before you send it: the kernel's own text is in it.
+    versions of everything, what `ptc doctor` finds, the recorded graph, the Tile IR and the emitted sources for each target, every error
+    on the way, and `reproduce.sh`, one command that repeats the run. The kernel is compiled and not run. Paths are written without your
+    home folder. Look through the archive before you send it: the kernel's own text is in it.
 
     \b
       ptc report examples/softmax.py -o softmax.zip

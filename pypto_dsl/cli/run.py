@@ -95,7 +95,7 @@ def run(source: Source, given: Mapping[str, Any], target: str, timed: bool) -> O
 
 
 def computed(source: Source, given: Mapping[str, Any], target: str) -> tuple[Graph, dict[str, Array]]:
-    """The graph of a kernel for these arguments, and its results by name on copies of them. Raises KernelError as the kernel's call does."""
+    """The graph of a kernel for these arguments, and its results by name on copies. Raises KernelError as the kernel's call does."""
     graph = graph_of(source, given)
     if source.kernel is None:
         return graph, _execute(graph, _copies(given), target)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.index import Index, IndexLike, as_index, is_maximum_with
 from pypto_dsl.compiler.span import Span
 
 # Plain data only, so that printing is reading: numbers, strings, tuples of these, Index, DType.
-Attribute = Union[None, bool, int, float, str, Index, DType, tuple["Attribute", ...]]
+Attribute: TypeAlias = bool | int | float | str | Index | DType | tuple["Attribute", ...] | None
 
 HOST = "host"  # attribute of any operation: no kernel has it on these dtypes, so that the host evaluates it between kernels
 
@@ -93,11 +93,11 @@ class Op:
                  tile: tuple[int, ...] | None = None, names: Sequence[str] = ()) -> None:
         self.opcode = opcode
         self.operands = tuple(operands)
-        self.attributes: dict[str, Attribute] = dict(sorted((attributes or {}).items()))
+        self.attributes: dict[str, Attribute] = dict(sorted(attributes.items())) if attributes else {}
         self.regions = tuple(regions)
         self.span = span
         self.tile = tile
-        self.results = tuple(Value(t, names[i] if i < len(names) else "", self) for i, t in enumerate(types))
+        self.results = tuple([Value(t, names[i] if i < len(names) else "", self) for i, t in enumerate(types)])
 
     def attributes_with(self, **changed: Attribute) -> dict[str, Attribute]:
         """The attributes with some of them changed or added, for `Builder.clone`."""
@@ -192,12 +192,13 @@ def walk(region: Region) -> Iterator[Op]:
     """Every operation of a region and the regions below, in order, without recursion."""
     stack: list[Iterator[Op]] = [iter(region.ops)]
     while stack:
-        op = next(stack[-1], None)
-        if op is None:
+        for op in stack[-1]:
+            yield op
+            if op.regions:
+                stack.extend(iter(r.ops) for r in reversed(op.regions))
+                break
+        else:
             stack.pop()
-            continue
-        yield op
-        stack.extend(iter(r.ops) for r in reversed(op.regions))
 
 
 class Builder:

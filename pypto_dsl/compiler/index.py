@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Literal, Union
+from typing import Literal, TypeAlias
 
 AtomOp = Literal["//", "%", "min", "max"]
 
@@ -38,19 +38,46 @@ class Compound:
         return f"~{self.op}({self.a!r},{self.b!r})"
 
 
-Atom = Union[Var, Compound]
+Atom = Var | Compound
 Monomial = tuple[Atom, ...]
-IndexLike = Union["Index", int]
+IndexLike: TypeAlias = "Index | int"
 
 
-@dataclass(frozen=True)
 class Index:
-    """``terms`` is a sorted tuple of (product of atoms, coefficient); the empty product is the constant."""
+    """``terms`` is a sorted tuple of (product of atoms, coefficient); the empty product is the constant.
 
+    ``constant`` is the value when it is known, else None. Never changed once made; no dataclass, because passes make, compare and look
+    up millions of them.
+    """
+
+    __slots__ = ("_hash", "constant", "terms")
     terms: tuple[tuple[Monomial, int], ...]
+    constant: int | None
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self.constant = 0 if not terms else terms[0][1] if len(terms) == 1 and not terms[0][0] else None
+        self._hash: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Index) and self.constant == other.constant and self.terms == other.terms)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self.terms)
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Index], tuple[tuple[tuple[Monomial, int], ...]]]:
+        """Copied and pickled without the hash, which differs between processes."""
+        return Index, (self.terms,)
 
     def __add__(self, other: IndexLike) -> Index:
-        return _sum((*self.terms, *as_index(other).terms))
+        other = as_index(other)
+        if not other.terms:
+            return self
+        if self.constant is not None and other.constant is not None:
+            return as_index(self.constant + other.constant)
+        return _sum((*self.terms, *other.terms))
 
     __radd__ = __add__
 
@@ -58,13 +85,17 @@ class Index:
         return Index(tuple((m, -c) for m, c in self.terms))
 
     def __sub__(self, other: IndexLike) -> Index:
-        return self + (-as_index(other))
+        other = as_index(other)
+        return as_index(0) if self == other else self + (-other)
 
     def __rsub__(self, other: IndexLike) -> Index:
         return as_index(other) - self
 
     def __mul__(self, other: IndexLike) -> Index:
         other = as_index(other)
+        for a, b in ((self, other), (other, self)):
+            if a.constant is not None:
+                return as_index(0) if not a.constant else Index(tuple((m, c * a.constant) for m, c in b.terms))
         return _sum((tuple(sorted((*m, *n), key=_atom_key)), c * d) for m, c in self.terms for n, d in other.terms)
 
     __rmul__ = __mul__
@@ -83,14 +114,7 @@ class Index:
 
     @property
     def is_constant(self) -> bool:
-        return not self.terms or self.terms == (((), self.terms[0][1]),)
-
-    @property
-    def constant(self) -> int | None:
-        """The value when it is known, else None."""
-        if not self.terms:
-            return 0
-        return self.terms[0][1] if self.is_constant else None
+        return self.constant is not None
 
     @property
     def name(self) -> str | None:
@@ -168,11 +192,15 @@ def _variables(x: Index) -> frozenset[str]:
 
 def as_index(x: IndexLike) -> Index:
     """An int as a constant Index; an Index as itself."""
-    if isinstance(x, Index):
-        return x
-    return Index((((), int(x)),)) if x else Index(())
+    return x if isinstance(x, Index) else _constant(int(x))
 
 
+@lru_cache(maxsize=4096)
+def _constant(x: int) -> Index:
+    return Index((((), x),)) if x else Index(())
+
+
+@lru_cache(maxsize=4096)
 def var(name: str) -> Index:
     """The Index that is one variable."""
     return Index((((Var(name),), 1),))

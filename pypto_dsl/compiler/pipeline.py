@@ -69,8 +69,13 @@ def place(graph: Graph, partition: Partition, target: Target, structured: Progra
         return structured
     for step in structured.steps:
         if not isinstance(step, tuple):
-            raise error("PT503", f"`{structured.name}` has loops, branches or operations that the host runs between its kernels, and {target.name} "
-                        "takes kernels alone", step.span, help='run it with target="llvm-cpu", or make the loop part of the caller')
+            raise error(
+                "PT503",
+                f"`{structured.name}` has loops, branches or operations that the host runs between its kernels, and {target.name} "
+                "takes kernels alone",
+                step.span,
+                help='run it with target="llvm-cpu", or make the loop part of the caller',
+            )
     choices = target.tile
     while True:
         try:

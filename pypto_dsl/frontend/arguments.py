@@ -134,8 +134,15 @@ def check_extents(graph: Graph, values: Mapping[str, int]) -> None:
         left, right = check.left.evaluate(values), check.right.evaluate(values)
         if left != right and check.is_bound:
             limit = text(check.right, Spelling(names=lambda name: _spelled(graph, name)))
-            raise error("PT710", f"{check.what or 'the kernel'} reaches {left} where `{limit}` "
-                                 f"is {right}", check.span, others=_called(), help="write and index inside the tensor", left=left, right=right)
+            raise error(
+                "PT710",
+                f"{check.what or 'the kernel'} reaches {left} where `{limit}` is {right}",
+                check.span,
+                others=_called(),
+                help="write and index inside the tensor",
+                left=left,
+                right=right,
+            )
         if left != right:
             raise _disagreement(graph, check, values, left, right)
 

@@ -197,9 +197,14 @@ def _lost_rebinds(trace: Trace, graph: Graph, parameters: Mapping[str, Value], h
         untouched = parameters[rebind.name] not in used and rebind.name not in graph.outputs
         if value.cell.lens is None and (lost or untouched):
             symbol = rebind.symbol.replace(":=", "=")
-            return error("PT104", f"`{rebind.name} {rebind.symbol} ...` binds a new local name; the caller's `{rebind.name}` is not written",
-                         rebind.span, label="this is a Python name", help=f"write into the tensor: {rebind.name}[:] {symbol} ...",
-                         fix=f"{rebind.name}[:]" if rebind.symbol == symbol else None)
+            return error(
+                "PT104",
+                f"`{rebind.name} {rebind.symbol} ...` binds a new local name; the caller's `{rebind.name}` is not written",
+                rebind.span,
+                label="this is a Python name",
+                help=f"write into the tensor: {rebind.name}[:] {symbol} ...",
+                fix=f"{rebind.name}[:]" if rebind.symbol == symbol else None,
+            )
     return None
 
 
@@ -224,9 +229,18 @@ def _rounded_integers(graph: Graph) -> list[Diagnostic]:
 
 def _dropped_axes(graph: Graph) -> list[Diagnostic]:
     """Reductions without `keepdim` whose result meets the wrong axis: only extents that are known at run time could make it fit."""
-    return [Diagnostic("PT318", f"{check.what} of {' and '.join(map(shape_text, check.shapes))} fits only where {check.left} and {check.right} "
-                       f"are equal: {check.dropped} has dropped the axis that it reduces", Label(check.span), severity="warning",
-                       help=KEEPDIM.format(check.dropped)) for check in graph.checks if check.dropped and check.span is not None]
+    return [
+        Diagnostic(
+            "PT318",
+            f"{check.what} of {' and '.join(map(shape_text, check.shapes))} fits only where {check.left} and {check.right} "
+            f"are equal: {check.dropped} has dropped the axis that it reduces",
+            Label(check.span),
+            severity="warning",
+            help=KEEPDIM.format(check.dropped),
+        )
+        for check in graph.checks
+        if check.dropped and check.span is not None
+    ]
 
 
 def _lint(trace: Trace, graph: Graph, name: str, span: Span) -> tuple[Diagnostic, ...]:

@@ -250,7 +250,7 @@ class Hooks:
 
     @staticmethod
     def rebind(name: str, value: Any, symbol: str) -> Any:
-        """`name = value`, or with another ``symbol``, where ``name`` is a tensor parameter; `capture` decides whether the result is lost."""
+        """`name = value`, or with another ``symbol``, where ``name`` is a tensor parameter; `capture` decides whether it is lost."""
         need("a kernel").note_rebind(name, value, symbol, here())
         return value
 

@@ -22,8 +22,17 @@ _EXPAND = "pypto.expand_clone({x}, shape) repeats axes of extent 1"
 _SLICES = "take slices: {x}[0:2, :]"
 SPELLINGS = {
     **dict.fromkeys(("to", "astype", "type_as"), _CAST),
-    **{name: f"pypto.cast({{x}}, pypto.{dtype})" for name, dtype in (
-        ("float", "DT_FP32"), ("half", "DT_FP16"), ("bfloat16", "DT_BF16"), ("double", "DT_DOUBLE"), ("int", "DT_INT32"), ("long", "DT_INT64"))},
+    **{
+        name: f"pypto.cast({{x}}, pypto.{dtype})"
+        for name, dtype in (
+            ("float", "DT_FP32"),
+            ("half", "DT_FP16"),
+            ("bfloat16", "DT_BF16"),
+            ("double", "DT_DOUBLE"),
+            ("int", "DT_INT32"),
+            ("long", "DT_INT64"),
+        )
+    },
     **dict.fromkeys(("T", "mT", "t", "swapaxes", "swapdims"), "{x}.transpose() exchanges the last two axes, {x}.permute(order) any"),
     **dict.fromkeys(("numpy", "tolist", "cpu", "cuda", "detach", "data", "device", "grad", "requires_grad", "tobytes"), _ARRAYS),
     **dict.fromkeys(("fill", "fill_", "copy_", "zero_", "set_"), _WRITE),
@@ -33,8 +42,11 @@ SPELLINGS = {
     **dict.fromkeys(("copy", "contiguous"), "pypto.clone({x})"),
     **dict.fromkeys(("dot", "mm", "bmm"), "pypto.matmul({x}, other)"),
     **dict.fromkeys(("masked_fill", "masked_fill_"), "pypto.where(mask, value, {x})"),
-    "item": "{x}[0, 0], with one subscript per axis, reads an element", "bool": "{x} != 0", "numel": "multiply the extents of {x}.shape",
-    "max": "pypto.amax({x}, dim, keepdim)", "min": "pypto.amin({x}, dim, keepdim)",
+    "item": "{x}[0, 0], with one subscript per axis, reads an element",
+    "bool": "{x} != 0",
+    "numel": "multiply the extents of {x}.shape",
+    "max": "pypto.amax({x}, dim, keepdim)",
+    "min": "pypto.amin({x}, dim, keepdim)",
 }
 # NumPy's functions whose name is another one here.
 TWINS = {"absolute": "abs", "amax": "amax", "amin": "amin", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
@@ -80,7 +92,9 @@ def unknown(what: str, owner: str, name: str, every: Iterable[str]) -> UnknownNa
         return UnknownName(Diagnostic("PT109", message, at, help=f"{tensor}[:] = {tensor}.{name[:-1]}(...) writes into the tensor"))
     if not close:
         return UnknownName(Diagnostic("PT109", message, at, help="`dir(pypto)` lists every name, `ptc ops` the operations"))
-    return UnknownName(Diagnostic("PT109", message, at, help=f"did you mean `{what}{close[0]}`?", fix=f"{owned}.{close[0]}" if owned else None))
+    return UnknownName(
+        Diagnostic("PT109", message, at, help=f"did you mean `{what}{close[0]}`?", fix=f"{owned}.{close[0]}" if owned else None)
+    )
 
 
 # ---- NumPy ---------------------------------------------------------------------------------------------------------------------

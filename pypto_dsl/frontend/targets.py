@@ -115,7 +115,7 @@ def executor(name: str, graph: Graph) -> Executor:
 
 
 def runs(name: str) -> bool:
-    """Whether a target of this name, or at this path, runs kernels on this machine. No other target is read; PT504 when its file is wrong."""
+    """Whether a target of this name, or at this path, runs kernels on this machine. No other is read; PT504 when its file is wrong."""
     if name == INTERPRETER:
         return True
     base = name.removesuffix(EMULATED)

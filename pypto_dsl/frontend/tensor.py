@@ -307,10 +307,15 @@ class Window:
             return tuple(given)
         if len(given) != axes:
             count = "one element" if axes == 0 else f"{axes} {'axis' if axes == 1 else 'axes'}"
-            raise error("PT312", f"a value of rank {len(given)}, {shape_text(given)}, cannot be written to {count} of `{self.tensor.name}`, "
-                        f"whose shape is {shape_text(self.tensor.type.shape)}", here(),
-                        help=f"an integer subscript drops its axis: write a value of rank {axes}, or subscript with slices" if any(self.dropped)
-                        else "reshape the value first")
+            raise error(
+                "PT312",
+                f"a value of rank {len(given)}, {shape_text(given)}, cannot be written to {count} of `{self.tensor.name}`, "
+                f"whose shape is {shape_text(self.tensor.type.shape)}",
+                here(),
+                help=f"an integer subscript drops its axis: write a value of rank {axes}, or subscript with slices"
+                if any(self.dropped)
+                else "reshape the value first",
+            )
         return tuple(as_index(1) if d else given.pop(0) for d in self.dropped)
 
     def check_stops(self, shape: tuple[Index, ...]) -> None:

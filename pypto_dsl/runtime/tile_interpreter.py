@@ -108,7 +108,9 @@ def host_call(step: t.HostCall, tensors: Mapping[str, Array], extents: Mapping[s
     """Evaluate an operation by its reference and write its results."""
     operands: list[Array] = []
     for o in step.operands:
-        operands.append(window(tensors, o, extents) if isinstance(o, t.Param) else np.asarray(scalar_value((), o, extents, scalars), o.dtype.numpy))
+        operands.append(
+            window(tensors, o, extents) if isinstance(o, t.Param) else np.asarray(scalar_value((), o, extents, scalars), o.dtype.numpy)
+        )
     values = [Value(TensorType(o.dtype, o.shape if isinstance(o, t.Param) else ())) for o in step.operands]
     attributes = cast("dict[str, Attribute]", dict(step.attributes))
     op = Op(step.opcode, values, [TensorType(r.dtype, r.shape) for r in step.results], attributes, span=step.span)
@@ -182,7 +184,9 @@ class _Kernel:
                 raise CompilerBug("tile", f"{self.kernel.name}: {param.name} {offset}+{extent} leaves its shape {shape}")
         start = base + sum(o * s for o, s in zip(offset, strides, strict=True))
         size = flat.itemsize
-        view = np.lib.stride_tricks.as_strided(flat[start:] if start < flat.size else flat[:0], extent, [s * size for s in strides], writeable=write)
+        view = np.lib.stride_tricks.as_strided(
+            flat[start:] if start < flat.size else flat[:0], extent, [s * size for s in strides], writeable=write
+        )
         return view.reshape(extent[-2:]) if len(extent) > 2 else view
 
     def do_load(self, s: t.Load) -> None:
@@ -241,7 +245,11 @@ class _Kernel:
 
         for op in s.ops:
             read = [operand(o) for o in op.operands]
-            values[op.result] = (evaluate(op, [r[0] for r in read], [r[2] for r in read]), np.logical_and.reduce([r[1] for r in read]), op.dtype)
+            values[op.result] = (
+                evaluate(op, [r[0] for r in read], [r[2] for r in read]),
+                np.logical_and.reduce([r[1] for r in read]),
+                op.dtype,
+            )
         for write in s.writes:
             value, defined, _ = operand(write.value)
             shape = self.shape(write.buffer)

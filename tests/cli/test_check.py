@@ -79,7 +79,9 @@ def test_a_reference_of_another_module(ptc, kernel, tmp_path):
     text = ROWS.split("\n\n\ndef reference")[0] + "\n"
     path = kernel(text, "rows.py")
     assert ptc("check", path, "--json", "--no-edges").json["reference"] == "interpreter"
-    (tmp_path / "work" / "other.py").write_text("def rows(x):\n    assert x.dtype == 'float64'\n    return x / (x * x).sum(-1, keepdims=True)\n")
+    (tmp_path / "work" / "other.py").write_text(
+        "def rows(x):\n    assert x.dtype == 'float64'\n    return x / (x * x).sum(-1, keepdims=True)\n"
+    )
     for named in ("other:rows", "other.py:rows"):
         done = ptc("check", path, "--ref", named)
         assert done.code == 0 and f"against {named}" in done.out, done.out + done.err

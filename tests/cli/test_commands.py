@@ -189,7 +189,9 @@ def test_targets(ptc):
     listed = ptc("targets")
     assert all(name in listed.out for name in TARGETS)
     assert [t["name"] for t in ptc("targets", "--json").json["targets"]] == list(TARGETS)
-    assert re.search(r"ascend-a2 +ascend +ascend-a2-emu +write sources", listed.out) and re.search(r"interpreter +- +interpreter +run", listed.out)
+    assert re.search(r"ascend-a2 +ascend +ascend-a2-emu +write sources", listed.out) and re.search(
+        r"interpreter +- +interpreter +run", listed.out
+    )
     one = ptc("targets", "ascend-a2")
     assert "native operations" in one.out and "limits" in one.out
     assert ptc("targets", "ascend-a2", "--json").json["target"]["native"]["add"]

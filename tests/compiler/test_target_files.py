@@ -51,10 +51,27 @@ def changed(table: str, key: str, value: Any) -> dict[str, Any]:
 WRONG = [
     *[("", key, None) for key in ("name", "title", "family", "tile")],
     *[("tile", key, None) for key in ("flatten", "flat", "rows", "cols", "column_rows", "column_cols", "matmul")],
-    ("", "family", "llvmm"), ("", "title", ""), ("", "tile", 3), ("", "ops", ["add"]), ("", "limits", 8),
-    ("tile", "flat", "many"), ("tile", "flat", 0), ("tile", "flat", True), ("tile", "rows", 1.5), ("tile", "flatten", 1), ("tile", "colums", 4),
-    ("tile", "matmul", [16, 32]), ("tile", "matmul", 16), ("tile", "align", [1, 0]), ("tile", "whole_row", -1), ("tile", "rematerialize", -1),
-    ("ops", "adds", ["f32"]), ("ops", "add", ["f33"]), ("ops", "add", ["f32->f33"]), ("ops", "add", "f32"), ("ops", "add", [32]),
+    ("", "family", "llvmm"),
+    ("", "title", ""),
+    ("", "tile", 3),
+    ("", "ops", ["add"]),
+    ("", "limits", 8),
+    ("tile", "flat", "many"),
+    ("tile", "flat", 0),
+    ("tile", "flat", True),
+    ("tile", "rows", 1.5),
+    ("tile", "flatten", 1),
+    ("tile", "colums", 4),
+    ("tile", "matmul", [16, 32]),
+    ("tile", "matmul", 16),
+    ("tile", "align", [1, 0]),
+    ("tile", "whole_row", -1),
+    ("tile", "rematerialize", -1),
+    ("ops", "adds", ["f32"]),
+    ("ops", "add", ["f33"]),
+    ("ops", "add", ["f32->f33"]),
+    ("ops", "add", "f32"),
+    ("ops", "add", [32]),
 ]
 
 
@@ -67,9 +84,15 @@ def test_a_mistake_is_named_with_file_table_and_key(table: str, key: str, value:
     assert refused.value.diagnostic.message.startswith(f"small.toml: {f'[{table}] ' if table else ''}{key} ")
 
 
-@pytest.mark.parametrize(("table", "key", "value", "help"), [
-    ("", "family", "llvmm", "did you mean llvm?"), ("ops", "adds", ["f32"], "did you mean add?"), ("ops", "add", ["f33"], "did you mean f32?"),
-    ("tile", "colums", 4, "did you mean cols?")])
+@pytest.mark.parametrize(
+    ("table", "key", "value", "help"),
+    [
+        ("", "family", "llvmm", "did you mean llvm?"),
+        ("ops", "adds", ["f32"], "did you mean add?"),
+        ("ops", "add", ["f33"], "did you mean f32?"),
+        ("tile", "colums", 4, "did you mean cols?"),
+    ],
+)
 def test_a_misspelling_is_mended(table: str, key: str, value: Any, help: str) -> None:
     with pytest.raises(KernelError) as refused:
         from_data(changed(table, key, value))
@@ -90,7 +113,9 @@ def test_what_a_family_needs_beyond_tile_is_named_too(name: str) -> None:
         return
     data = {key: value for key, value in targets.load(name).data.items() if key in ("name", "title", "family", "tile", "ops")}
     with pytest.raises(KernelError) as refused:
-        backends._lower(pypto.jit(_doubled).specialise(np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)).graph, from_data(data))
+        backends._lower(
+            pypto.jit(_doubled).specialise(np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)).graph, from_data(data)
+        )
     assert refused.value.code == "PT504" and refused.value.diagnostic.message.endswith("is missing")
 
 

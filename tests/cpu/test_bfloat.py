@@ -24,7 +24,15 @@ STEPS: dict[str, Any] = {
     "cap": lambda x, y: R["minimum"](x, -0.0), "larger": lambda x, y: R["maximum"](x, y), "silu": lambda x, y: R["silu"](x),
     "gelu": lambda x, y: R["gelu"](x), "neg": lambda x, y: R["neg"](x), "abs": lambda x, y: R["abs"](x),
 }
-CHAINS = [("mul", "add", "relu"), ("relu", "mul"), ("neg", "larger", "add"), ("abs", "cap"), ("silu", "mul"), ("larger", "gelu"), ("larger", "neg")]
+CHAINS = [
+    ("mul", "add", "relu"),
+    ("relu", "mul"),
+    ("neg", "larger", "add"),
+    ("abs", "cap"),
+    ("silu", "mul"),
+    ("larger", "gelu"),
+    ("larger", "neg"),
+]
 
 
 def program(steps: tuple[str, ...], level: str) -> Executable:

@@ -120,8 +120,15 @@ def test_floats_plain_values_and_defaults() -> None:
 
     a, out = dense(2, 3), np.zeros((2, 3), F)
     calls: list[tuple[tuple[Any, ...], Any]] = [
-        ((a, 2.0, out), 2 * a + F(0.5)), ((a, -3.0, out), -3 * a + F(0.5)), ((a, 2.0, out, 3), 6 * a + F(0.5)), ((a, 2.0, out, True), 2 * a + F(0.5)),
-        ((a, 2.0, out, 3, 4.0), 6 * a + 4), ((a, 5.0, out, 3, 1.0), 15 * a + 1), ((a, 2, out), 2 * a + F(0.5)), ((a, F(2), out), 2 * a + F(0.5))]
+        ((a, 2.0, out), 2 * a + F(0.5)),
+        ((a, -3.0, out), -3 * a + F(0.5)),
+        ((a, 2.0, out, 3), 6 * a + F(0.5)),
+        ((a, 2.0, out, True), 2 * a + F(0.5)),
+        ((a, 2.0, out, 3, 4.0), 6 * a + 4),
+        ((a, 5.0, out, 3, 1.0), 15 * a + 1),
+        ((a, 2, out), 2 * a + F(0.5)),
+        ((a, F(2), out), 2 * a + F(0.5)),
+    ]
     for _ in range(2):
         for args, want in calls:
             for _ in range(2):

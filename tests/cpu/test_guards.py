@@ -13,8 +13,16 @@ from pypto_dsl.compiler.pipeline import lower
 from pypto_dsl.runtime.cpu import jit
 from pypto_dsl.runtime.cpu.executable import Executable
 
-DTYPES: dict[str, Any] = {"bool": bool, "int8": np.int8, "int16": np.int16, "int32": np.int32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16,
-                          "float32": np.float32, "float64": np.float64}
+DTYPES: dict[str, Any] = {
+    "bool": bool,
+    "int8": np.int8,
+    "int16": np.int16,
+    "int32": np.int32,
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float32": np.float32,
+    "float64": np.float64,
+}
 KINDS: dict[str, Callable[[Any], Any]] = {
     "elements": lambda x: x * 2.0, "rows": lambda x: pypto.sum(x, -1, True), "columns": lambda x: pypto.sum(x, 0, True),
     "scaled rows": lambda x: x - pypto.amax(x, -1, True), "products": lambda x: pypto.matmul(x, x, pypto.DT_FP32, a_trans=True)}
@@ -27,8 +35,19 @@ GUARD = 64
 def test_guards_keep_their_bytes(kind: str, dtype: str, level: str) -> None:
     """Tails of one lane, of every other number of lanes, and none; as many rows as no vector has lanes."""
     made = np.dtype(DTYPES[dtype])
-    target = {v.numpy: v for v in (pypto.DT_BOOL, pypto.DT_INT8, pypto.DT_INT16, pypto.DT_INT32, pypto.DT_FP16, pypto.DT_BF16, pypto.DT_FP32,
-                                   pypto.DT_DOUBLE)}[made]
+    target = {
+        v.numpy: v
+        for v in (
+            pypto.DT_BOOL,
+            pypto.DT_INT8,
+            pypto.DT_INT16,
+            pypto.DT_INT32,
+            pypto.DT_FP16,
+            pypto.DT_BF16,
+            pypto.DT_FP32,
+            pypto.DT_DOUBLE,
+        )
+    }[made]
 
     def kernel(x: pypto.Tensor(), out: pypto.Tensor()) -> None:
         out[:] = pypto.cast(KINDS[kind](x), target)

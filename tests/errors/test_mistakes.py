@@ -30,19 +30,31 @@ class Mistake:
 
 
 MISTAKES = [
-    Mistake("dtype.py", "llvm-cpu", "PT203", "(x, mask)", "(x, pypto.cast(mask, pypto.DT_INT32))",
-            ("pypto.cast(mask, pypto.DT_INT32)",)),
+    Mistake("dtype.py", "llvm-cpu", "PT203", "(x, mask)", "(x, pypto.cast(mask, pypto.DT_INT32))", ("pypto.cast(mask, pypto.DT_INT32)",)),
     Mistake("shape.py", "llvm-cpu", "PT301", "x + bias", "x + pypto.reshape(bias, [64, 1])", ("[64, 128] and [64]", "reshape")),
     Mistake("tile.py", "llvm-cpu", "PT401", "tile_shapes(0, 64)", "tile_shapes(32, 64)", ("set_vec_tile_shapes(32, 64)",)),
-    Mistake("rank.py", "llvm-cpu", "PT402", "pypto.set_vec_tile_shapes(64)", "pypto.set_vec_tile_shapes(1, 64)",
-            ("pypto.set_vec_tile_shapes(1, 64)",)),
+    Mistake(
+        "rank.py",
+        "llvm-cpu",
+        "PT402",
+        "pypto.set_vec_tile_shapes(64)",
+        "pypto.set_vec_tile_shapes(1, 64)",
+        ("pypto.set_vec_tile_shapes(1, 64)",),
+    ),
     Mistake("lost.py", "llvm-cpu", "PT104", "out = x + y", "out[:] = x + y", ("out[:] = ",)),
     Mistake("symbolic_and.py", "llvm-cpu", "PT101", "x > 0.0 and x < 1.0", "(x > 0.0) & (x < 1.0)", ("`", " & ")),
     Mistake("too_big.py", "ascend-a2", "PT410", "tile_shapes(1, 65536)", "tile_shapes(1, 4096)", ("1310720 B", "too_big.py:8")),
-    Mistake("unsupported.py", "tt-wormhole", "PT502", "pypto.matmul(x, w)",
-            "pypto.matmul(pypto.cast(x, pypto.DT_BF16), pypto.cast(w, pypto.DT_BF16), pypto.DT_FP32)",
-            ("matmul on bf16", "cast the operands")),
-    Mistake("narrow.py", "llvm-cpu", "PT205", "y * 2.0", "pypto.cast(y * 2.0, pypto.DT_BF16)", ("out[:] = pypto.cast(y * 2.0, pypto.DT_BF16)",)),
+    Mistake(
+        "unsupported.py",
+        "tt-wormhole",
+        "PT502",
+        "pypto.matmul(x, w)",
+        "pypto.matmul(pypto.cast(x, pypto.DT_BF16), pypto.cast(w, pypto.DT_BF16), pypto.DT_FP32)",
+        ("matmul on bf16", "cast the operands"),
+    ),
+    Mistake(
+        "narrow.py", "llvm-cpu", "PT205", "y * 2.0", "pypto.cast(y * 2.0, pypto.DT_BF16)", ("out[:] = pypto.cast(y * 2.0, pypto.DT_BF16)",)
+    ),
     Mistake("method.py", "llvm-cpu", "PT109", "x.astype(pypto.DT_BF16)", "pypto.cast(x, pypto.DT_BF16)", ("pypto.cast(x, pypto.DT_BF16)",)),
     Mistake("numpy_function.py", "llvm-cpu", "PT128", "np.sqrt(x)", "pypto.sqrt(x)", ("pypto.sqrt",)),
     Mistake("added.py", "llvm-cpu", "PT104", "out += x", "out[:] += x", ("out[:] += ",)),

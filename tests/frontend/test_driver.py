@@ -35,8 +35,9 @@ def refused(code: str, call: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("annotation", [T(), T([4, 4]), T(pypto.DT_FP32), T([4, pypto.STATIC], pypto.DT_FP32), T([4, ...], pypto.DT_FP32), int],
-                         ids=str)
+@pytest.mark.parametrize(
+    "annotation", [T(), T([4, 4]), T(pypto.DT_FP32), T([4, pypto.STATIC], pypto.DT_FP32), T([4, ...], pypto.DT_FP32), int], ids=str
+)
 def test_a_kernel_that_was_never_called_says_so(annotation: Any) -> None:
     @pypto.jit
     def fresh(x: T([4, 4], pypto.DT_FP32), y: annotation):
@@ -46,7 +47,9 @@ def test_a_kernel_that_was_never_called_says_so(annotation: Any) -> None:
     assert "fresh" in text and "`y`" in text
 
 
-@pytest.mark.parametrize("ask", [lambda k: k.graph(), lambda k: k.source("ascend-a2"), lambda k: k.explain(), lambda k: k.graph(after="promote")])
+@pytest.mark.parametrize(
+    "ask", [lambda k: k.graph(), lambda k: k.source("ascend-a2"), lambda k: k.explain(), lambda k: k.graph(after="promote")]
+)
 def test_annotations_that_say_enough_stand_for_a_call(ask: Any) -> None:
     @pypto.jit
     def fresh(x: T([pypto.DYNAMIC, 64], pypto.DT_FP32), out: T([-1, 64], pypto.DT_BF16), rate: float = 2.0, causal: bool = True):

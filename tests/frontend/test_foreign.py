@@ -49,9 +49,21 @@ def test_every_function_of_numpy_is_refused(name: str) -> None:
     assert (f"pypto.{twin}" in found.help) == hasattr(pypto, twin), found.help
 
 
-@pytest.mark.parametrize("use", [
-    lambda x: np.sum(x, axis=0), lambda x: np.mean(x), lambda x: np.where(x > 0, x, 0), lambda x: np.concatenate([x, x]), lambda x: np.asarray(x),
-    lambda x: np.array([x, x]), lambda x: np.fft.fft(x), lambda x: np.add.reduce(x), lambda x: np.linalg.norm(x), lambda x: np.einsum("ij->ji", x)])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: np.sum(x, axis=0),
+        lambda x: np.mean(x),
+        lambda x: np.where(x > 0, x, 0),
+        lambda x: np.concatenate([x, x]),
+        lambda x: np.asarray(x),
+        lambda x: np.array([x, x]),
+        lambda x: np.fft.fft(x),
+        lambda x: np.add.reduce(x),
+        lambda x: np.linalg.norm(x),
+        lambda x: np.einsum("ij->ji", x),
+    ],
+)
 def test_numpy_never_takes_over(use: Callable[[Any], Any]) -> None:
     refused("PT128", use)
 
@@ -109,9 +121,20 @@ def test_probing_a_tensor() -> None:
 
 
 FAILURES = {
-    "np.sqrt(x.shape[0])": "TypeError", "1 < 'a' < 2": "TypeError", "int('a')": "ValueError", "[1][5]": "IndexError", "min('a', 2)": "TypeError",
-    "any(5)": "TypeError", "(lambda: 1 / 0)()": "ZeroDivisionError", "(3 and np.zeros(2)) or 1": "ValueError", "math.sqrt(-1.0)": "ValueError",
-    "1 if np.zeros(2) else 2": "ValueError", "not np.zeros(2)": "ValueError", "dict(a=1)['b']": "KeyError", "[i for i in 5]": "TypeError"}
+    "np.sqrt(x.shape[0])": "TypeError",
+    "1 < 'a' < 2": "TypeError",
+    "int('a')": "ValueError",
+    "[1][5]": "IndexError",
+    "min('a', 2)": "TypeError",
+    "any(5)": "TypeError",
+    "(lambda: 1 / 0)()": "ZeroDivisionError",
+    "(3 and np.zeros(2)) or 1": "ValueError",
+    "math.sqrt(-1.0)": "ValueError",
+    "1 if np.zeros(2) else 2": "ValueError",
+    "not np.zeros(2)": "ValueError",
+    "dict(a=1)['b']": "KeyError",
+    "[i for i in 5]": "TypeError",
+}
 
 
 @pytest.mark.parametrize("expression", FAILURES)
@@ -120,6 +143,8 @@ def test_a_failure_of_the_users_own_is_never_our_bug(expression: str, tmp_path: 
     file.write_text("import math\nimport numpy as np\nimport pypto_dsl as pypto\n\n\n@pypto.jit\n"
                     "def k(x: pypto.Tensor([pypto.DYNAMIC, 4], pypto.DT_FP32), out: pypto.Tensor([pypto.DYNAMIC, 4], pypto.DT_FP32)):\n"
                     f"    y = {expression}\n    out[:] = x\n")
-    done = CliRunner().invoke(main, ["run", str(file), "--target", "interpreter", "--shape", "x=4x4", "--shape", "out=4x4"], prog_name="ptc")
+    done = CliRunner().invoke(
+        main, ["run", str(file), "--target", "interpreter", "--shape", "x=4x4", "--shape", "out=4x4"], prog_name="ptc"
+    )
     assert done.exit_code == 1, done.stderr
     assert FAILURES[expression] in done.stderr and "line 8" in done.stderr, done.stderr

@@ -202,7 +202,8 @@ assert program.steps[0][0].grid.extents[0].constant == 40 * 64 // 256, program
 @pytest.mark.parametrize("recipe", USES)
 def test_recipes_of_the_architecture_page_work(recipe):
     text = RECIPES[recipe]
-    head = f"import re\nfrom pypto_dsl.compiler.text.reader import read_graph\nRECIPE = {text!r}\nRECIPES = {RECIPES!r}\nPAGE = {ARCHITECTURE!r}\n"
+    head = "import re\nfrom pypto_dsl.compiler.text.reader import read_graph\n"
+    head += f"RECIPE = {text!r}\nRECIPES = {RECIPES!r}\nPAGE = {ARCHITECTURE!r}\n"
     script = head + (text if recipe in ("operation", "pass") else "") + "\n" + USES[recipe]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=ROOT)

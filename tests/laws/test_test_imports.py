@@ -13,7 +13,9 @@ DECLARED = {re.match(r"[\w-]+", line)[0] for line in (*PROJECT["dependencies"], 
 
 
 def imported(node: ast.stmt) -> list[str]:
-    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) else []
+    names = (
+        [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module] if isinstance(node, ast.ImportFrom) else []
+    )
     return [name.split(".")[0] for name in names if name]
 
 

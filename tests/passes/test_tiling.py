@@ -26,8 +26,18 @@ def choices(flatten: bool, flat: int, rows: int, cols: int, whole_row: int | Non
             **more: object) -> dict[str, object]:
     """One `[tile]` table; columns are walked as wide as pieces of rows, planes cut like rows."""
     whole = {} if whole_row is None else {"whole_row": whole_row}
-    return {"flatten": flatten, "flat": flat, "rows": rows, "cols": cols, "plane": [rows, cols], "column_rows": column_rows, "column_cols": cols,
-            "matmul": matmul, **whole, **more}
+    return {
+        "flatten": flatten,
+        "flat": flat,
+        "rows": rows,
+        "cols": cols,
+        "plane": [rows, cols],
+        "column_rows": column_rows,
+        "column_cols": cols,
+        "matmul": matmul,
+        **whole,
+        **more,
+    }
 
 
 CHOICES = {

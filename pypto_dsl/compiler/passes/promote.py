@@ -54,7 +54,9 @@ def promote_op(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequenc
     definition = REGISTRY.get(op.opcode)
     if definition is None or op.opcode in UNTOUCHED or not operands:
         # what was weak is strong behind an operand that has become so
-        types = [TensorType(r.type.dtype, r.type.shape, r.type.weak and all(o.type.weak for o in operands), r.type.valid) for r in op.results]
+        types = [
+            TensorType(r.type.dtype, r.type.shape, r.type.weak and all(o.type.weak for o in operands), r.type.valid) for r in op.results
+        ]
         return builder.clone(op, operands, types).results
     # by the recorded operands: a weak value's stand-in is strong already, and must not decide anything now
     typing = definition.types(call_of(op, builder.graph)).typing

@@ -20,7 +20,10 @@ from pypto_dsl.compiler.passes.tiling import Axis, Tiling
 from pypto_dsl.compiler.targets import TileChoices
 from pypto_dsl.compiler.tile_ir import nodes as t
 
-CHEAP = frozenset({"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "cast", "where", "eq", "ne", "lt", "le", "gt", "ge"}) | PASSED_THROUGH
+CHEAP = (
+    frozenset({"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "cast", "where", "eq", "ne", "lt", "le", "gt", "ge"})
+    | PASSED_THROUGH
+)
 
 
 @dataclass
@@ -192,7 +195,9 @@ class RowSchedule:
     def column_stage(self, stage: int) -> list[t.Statement]:
         """Per-row values of a stage, and stores of those that are outputs."""
         ops = [o for o in self.phases.column if self.phases.stage[o.results[0]] == stage]
-        stores = [self.column_leaves.store(v, b) for v, b in self.targets.items() if v in self.tiling.outputs and self.phases.stage[v] == stage]
+        stores = [
+            self.column_leaves.store(v, b) for v, b in self.targets.items() if v in self.tiling.outputs and self.phases.stage[v] == stage
+        ]
         if not ops:
             return list(stores)
         leaves = self.column_leaves
@@ -249,7 +254,9 @@ def variants(make: Callable[[], Tiling], choices: TileChoices) -> tuple[t.TileKe
         width = cols if limit is None else step_of(cols, limit, choices.align[1])
         schedule = RowSchedule(tiling, choices, plan(tiling, True, choices.rematerialize), width)
         requires = (width - cols,) if known is None and limit is not None else ()
-        found.append(tiling.kernel("", schedule.grid, schedule.lets, *_hoisted(schedule.whole(), schedule.grid), requires, tile=schedule.tile))
+        found.append(
+            tiling.kernel("", schedule.grid, schedule.lets, *_hoisted(schedule.whole(), schedule.grid), requires, tile=schedule.tile)
+        )
     if limit is not None and (known is None or known > limit):
         tiling = make()
         schedule = RowSchedule(tiling, choices, plan(tiling, False, 0, choices.separate), None)
@@ -259,7 +266,9 @@ def variants(make: Callable[[], Tiling], choices: TileChoices) -> tuple[t.TileKe
 
 def _hoisted(body: list[t.Statement], grid: t.Grid) -> tuple[list[t.Statement], list[t.Statement]]:
     """Loads that every item shares (no offset depends on the item) move in front of the items: (body, once)."""
-    shared = [s for s in body if isinstance(s, t.Load) and s.buffer.layout in ("row", "scalar") and all(o.is_constant for o in s.region.offset)]
+    shared = [
+        s for s in body if isinstance(s, t.Load) and s.buffer.layout in ("row", "scalar") and all(o.is_constant for o in s.region.offset)
+    ]
     once: list[t.Statement] = [t.Load(_single(s.buffer), s.region, s.pads, s.span) for s in shared]
     if not shared or not grid.vars:
         return body, []

@@ -20,7 +20,9 @@ Pair = tuple[Index, Index]
 class Leaves:
     """Loads of a group's leaves: each tensor once per scope, into its own buffer."""
 
-    def __init__(self, tiling: Tiling, outer: tuple[tuple[str, Index], ...], rows: Axis, cols: Axis, lane_rows: Index, lane_cols: Index) -> None:
+    def __init__(
+        self, tiling: Tiling, outer: tuple[tuple[str, Index], ...], rows: Axis, cols: Axis, lane_rows: Index, lane_cols: Index
+    ) -> None:
         self.tiling, self.outer, self.rows, self.cols = tiling, outer, rows, cols
         self.lanes = tiling.lane(lane_rows, lane_cols, outer)
         self.buffers: dict[Access, t.Buffer] = {}
@@ -60,7 +62,9 @@ class Leaves:
 
     def store(self, value: Value, buffer: t.Buffer) -> t.Store:
         """The store of an output from its buffer."""
-        region = self.tiling.region(self.tiling.outputs[value], self.outer, (self.rows.offset, self.rows.live), (self.cols.offset, self.cols.live))
+        region = self.tiling.region(
+            self.tiling.outputs[value], self.outer, (self.rows.offset, self.rows.live), (self.cols.offset, self.cols.live)
+        )
         return t.Store(region, buffer, _span(value))
 
 
@@ -95,7 +99,9 @@ def elementwise(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     return tiling.kernel("", grid, lets, [*leaves.take(), block, *stores], [], tile=f"{rows_step}x{cols_step}")
 
 
-def plane_block(tiling: Tiling, leaves: Leaves, ops: list[Op], made: dict[Value, t.Operand] | None = None) -> tuple[t.Block, list[t.Statement]]:
+def plane_block(
+    tiling: Tiling, leaves: Leaves, ops: list[Op], made: dict[Value, t.Operand] | None = None
+) -> tuple[t.Block, list[t.Statement]]:
     """A Block over the whole tile with the stores of its outputs."""
     builder = BlockBuilder(tiling.names, tiling.partition, leaves.operand, leaves.lane)
     builder.made.update(made or {})
@@ -126,8 +132,12 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     before = [o for o in group.ops if o.results[0] not in group.after]
     after = [o for o in group.ops if o.results[0] in group.after and o.opcode not in REDUCTIONS]
     reductions = [o for o in group.ops if o.opcode in REDUCTIONS]
-    targets = {o.results[0]: t.Buffer(tiling.names.fresh(o.results[0].name or o.opcode), o.results[0].type.dtype, (as_index(1), cols.bound), 1,
-                                      "local", "row", o.span) for o in reductions}
+    targets = {
+        o.results[0]: t.Buffer(
+            tiling.names.fresh(o.results[0].name or o.opcode), o.results[0].type.dtype, (as_index(1), cols.bound), 1, "local", "row", o.span
+        )
+        for o in reductions
+    }
     parts: list[tuple[list[Op], bool]] = [([o], False) for o in reductions] if choices.separate else [(reductions, True)]
     if choices.separate and any(o.results[0] in tiling.outputs for o in before):
         parts.append(([], True))
@@ -146,8 +156,18 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
                 buffer = tiling.buffer(tiling.outputs[op.results[0]], (rows.bound, cols.bound), op.span)
                 writes.append(t.Write(result, buffer))
                 stores.append(leaves.store(op.results[0], buffer))
-        reduces = tuple(t.Reduce(cast(t.ReduceKind, REDUCTIONS[o.opcode]), builder.operand(o.operands[0], o), 0, targets[o.results[0]], True, o.span,
-                                 o.results[0].name) for o in reduced)
+        reduces = tuple(
+            t.Reduce(
+                cast(t.ReduceKind, REDUCTIONS[o.opcode]),
+                builder.operand(o.operands[0], o),
+                0,
+                targets[o.results[0]],
+                True,
+                o.span,
+                o.results[0].name,
+            )
+            for o in reduced
+        )
         span = next((o.span for o in reversed([*before, *reduced]) if o.span), None)
         block = t.Block(rows.live, cols.live, tuple(builder.ops), tuple(writes), reduces, span, describe([*before, *reduced]))
         row_lets: list[t.Statement] = [] if whole else [t.Let(live, minimum(rows_step, folded.rows - var(row)), 32)]
@@ -214,12 +234,28 @@ def matmul(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     loads = []
     for position, (value, axis, transposed) in enumerate(((a, rows, a_trans), (b, cols, b_trans))):
         access = tiling.inputs[value, tiling.axes_at(value, product, position)]
-        loads.append(_operand_load(tiling, access, outer, (axis.offset, axis.live), here, (axis.bound, k_step), (position == 1) != transposed,
-                                   depth, product))
+        loads.append(
+            _operand_load(
+                tiling, access, outer, (axis.offset, axis.live), here, (axis.bound, k_step), (position == 1) != transposed, depth, product
+            )
+        )
     value = product.results[0]
     target = t.Buffer(tiling.names.fresh(value.name or "acc"), value.type.dtype, (rows.bound, cols.bound), 1, "acc", "tile", product.span)
-    accumulate = t.Accumulate(k, depth, k_step, tuple(loads), loads[0].buffer, loads[1].buffer, target, rows.live, cols.live, a_trans, b_trans,
-                              product.span, describe([product]))
+    accumulate = t.Accumulate(
+        k,
+        depth,
+        k_step,
+        tuple(loads),
+        loads[0].buffer,
+        loads[1].buffer,
+        target,
+        rows.live,
+        cols.live,
+        a_trans,
+        b_trans,
+        product.span,
+        describe([product]),
+    )
     leaves = Leaves(tiling, outer, rows, cols, rows.offset, cols.offset)
     body: list[t.Statement] = [accumulate]
     if value in tiling.outputs:
@@ -230,8 +266,17 @@ def matmul(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     return tiling.kernel("", grid, lets, body, [], tile=f"{m_step}x{n_step}x{k_step}")
 
 
-def _operand_load(tiling: Tiling, access: Access, outer: tuple[tuple[str, Index], ...], own: Pair, k: Pair, bounds: Pair, k_first: bool, depth: Index,
-                  op: Op) -> t.Load:
+def _operand_load(
+    tiling: Tiling,
+    access: Access,
+    outer: tuple[tuple[str, Index], ...],
+    own: Pair,
+    k: Pair,
+    bounds: Pair,
+    k_first: bool,
+    depth: Index,
+    op: Op,
+) -> t.Load:
     """The load of one step's operand: [own, k], or [k, own] when ``k_first``."""
     covers = tiling.folded.covers(access)
     lead = tuple(e if c else as_index(1) for e, c in zip(tiling.folded.extents[:-2], covers, strict=False))

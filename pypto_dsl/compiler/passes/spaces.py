@@ -97,7 +97,11 @@ def fold(space: tuple[Index, ...], accesses: Sequence[Access], lanes: frozenset[
     last = live[-1] if live else None
     runs: list[list[int]] = []
     for dim in live:
-        if runs and _mergeable(space, runs[-1][-1], dim, accesses, lanes, reduced) and (merge_last or dim != last or runs[-1][-1] in reduced):
+        if (
+            runs
+            and _mergeable(space, runs[-1][-1], dim, accesses, lanes, reduced)
+            and (merge_last or dim != last or runs[-1][-1] in reduced)
+        ):
             runs[-1].append(dim)
         else:
             runs.append([dim])
@@ -125,7 +129,9 @@ def _extent(space: tuple[Index, ...], dims: tuple[int, ...]) -> Index:
     return total
 
 
-def _mergeable(space: tuple[Index, ...], a: int, b: int, accesses: Sequence[Access], lanes: frozenset[int], reduced: frozenset[int]) -> bool:
+def _mergeable(
+    space: tuple[Index, ...], a: int, b: int, accesses: Sequence[Access], lanes: frozenset[int], reduced: frozenset[int]
+) -> bool:
     if a in lanes or b in lanes or (a in reduced) != (b in reduced):
         return False
     if space[a].constant == 1 or space[b].constant == 1:

@@ -231,16 +231,23 @@ class _Assigner:
         self._workspace(value)
 
     def _insert(self, op: Op) -> None:
-        """A write: into its first operand's tensor when that is dead behind it, else into a copy; the value straight from its group if possible."""
+        """A write: into its first operand's tensor when that is dead behind it, else into a copy; from its group if possible."""
         target, value = op.operands
         copies: list[Copy] = []
         place = self._kept(op, target, op.results[0], copies)
         window = place_at(place, cast("tuple[Index | int, ...]", op.attributes["offsets"]), value.type.shape)
         group = self.partition.owner.get(value)
-        direct = (group is not None and value not in self.storage.places and not copies and not self._reshaped(value)
-                  and self._known_before(window, group.ops[0])
-                  and all(r.opcode == "insert" and r.operands[1].type.rank and self.storage.places.get(r.operands[0]) == place and disjoint(r, op)
-                          for r in self.liveness.read_from(self._aliases_of_tensor(place.tensor), group.ops[0], op)))
+        direct = (
+            group is not None
+            and value not in self.storage.places
+            and not copies
+            and not self._reshaped(value)
+            and self._known_before(window, group.ops[0])
+            and all(
+                r.opcode == "insert" and r.operands[1].type.rank and self.storage.places.get(r.operands[0]) == place and disjoint(r, op)
+                for r in self.liveness.read_from(self._aliases_of_tensor(place.tensor), group.ops[0], op)
+            )
+        )
         if direct:
             self.storage.places[value] = window
             self.storage.writes[value] = window
@@ -254,7 +261,9 @@ class _Assigner:
         """Whether every element read that the place depends on stands before ``op``."""
         used = place.base.variables()
         position = self.liveness.position
-        return all(position[made] < position[op] for made in position if made.opcode == "load_scalar" and made.attributes.get("symbol") in used)
+        return all(
+            position[made] < position[op] for made in position if made.opcode == "load_scalar" and made.attributes.get("symbol") in used
+        )
 
     def _reshaped(self, value: Value) -> bool:
         """Whether a reshape sees the value, which a window of a larger tensor would not suit."""

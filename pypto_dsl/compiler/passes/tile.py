@@ -66,7 +66,11 @@ class _Steps:
         if isinstance(item, Group):  # a value that a group writes straight into a window is guarded here, before the write itself
             ops += [s.op for s in items if isinstance(s, Single) and s.op.opcode == "insert" and s.op.operands[1] in self.places.writes
                     and self.partition.owner.get(s.op.operands[1]) is item]
-        elif item.op.opcode == "insert" and self.partition.owner.get(item.op.operands[1]) in items and item.op.operands[1] in self.places.writes:
+        elif (
+            item.op.opcode == "insert"
+            and self.partition.owner.get(item.op.operands[1]) in items
+            and item.op.operands[1] in self.places.writes
+        ):
             ops = []
         seen: set[Op] = set()
         while ops:
@@ -182,7 +186,9 @@ def user_tile(group: Group) -> tuple[int, ...] | None:
         full = frozenset(a for a in group.axes[op.results[0]] if a is not None) == live or not group.reduced
         if op.tile is not None and full and len(op.tile) >= len(group.space):
             return op.tile[len(op.tile) - len(group.space):]
-    return next((o.tile[len(o.tile) - len(group.space):] for o in group.ops if o.tile is not None and len(o.tile) >= len(group.space)), None)
+    return next(
+        (o.tile[len(o.tile) - len(group.space) :] for o in group.ops if o.tile is not None and len(o.tile) >= len(group.space)), None
+    )
 
 
 def obeying(choices: TileChoices, folded: Folded, wish: tuple[int, ...]) -> TileChoices:

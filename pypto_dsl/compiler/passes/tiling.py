@@ -165,7 +165,9 @@ class Tiling:
 
     # ---- buffers, loads, stores
 
-    def region(self, access: Access, outer: tuple[tuple[str, Index], ...], rows: tuple[Index, Index], cols: tuple[Index, Index]) -> t.Region:
+    def region(
+        self, access: Access, outer: tuple[tuple[str, Index], ...], rows: tuple[Index, Index], cols: tuple[Index, Index]
+    ) -> t.Region:
         """The part of a tensor at this item: (offset, extent) of rows and of columns."""
         covers = self.folded.covers(access)
         offset = [var(name) if c else as_index(0) for (name, _), c in zip(outer, covers, strict=False)]

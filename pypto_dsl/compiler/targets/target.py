@@ -138,7 +138,9 @@ def load(name: str) -> Target:
         return _named(name)
     path = Path(name)
     if not path.is_file():
-        raise error("PT501", f"there is no target file `{name}`", help=f"give the path of a file, or one of {', '.join(names())}", target=name)
+        raise error(
+            "PT501", f"there is no target file `{name}`", help=f"give the path of a file, or one of {', '.join(names())}", target=name
+        )
     return _read(path, os.path.basename(name))
 
 

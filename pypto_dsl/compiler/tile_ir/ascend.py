@@ -6,7 +6,7 @@ emitter spells: which instruction on which buffers in which form, how many lanes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal
 
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.span import Span
@@ -91,7 +91,7 @@ class IsZero:
     value: Index
 
 
-CallArgument = Union[Index, Constant, ScalarRead, IndexValue, Mode, IsZero, bool]
+CallArgument = Index | Constant | ScalarRead | IndexValue | Mode | IsZero | bool
 
 
 @dataclass(frozen=True)

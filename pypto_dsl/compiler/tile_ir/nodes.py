@@ -152,7 +152,7 @@ class LaneIndex:
     dtype: DType
 
 
-Operand = Union[str, ReadBuffer, Constant, ScalarRead, IndexValue, LaneIndex]
+Operand = str | ReadBuffer | Constant | ScalarRead | IndexValue | LaneIndex
 
 
 @dataclass(frozen=True)
@@ -420,7 +420,7 @@ class BranchStep:
 
 
 # A kernel step lists the variants of one TileKernel.
-Step = Union[tuple[TileKernel, ...], HostCall, ReadElement, GuardStep, LoopStep, BranchStep]
+Step = tuple[TileKernel, ...] | HostCall | ReadElement | GuardStep | LoopStep | BranchStep
 
 
 @dataclass(frozen=True)

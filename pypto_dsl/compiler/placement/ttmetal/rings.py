@@ -60,9 +60,13 @@ def allocate_rings(kernel: TileKernel, target: Target) -> TileKernel:
         # pieces of changing size: the reader pushes full steps, whose last pages nothing reads; compute pushes what it packs
         tiles = use.fills[0] if uniform else _bound(use.buffer, tile)
         if not stream and not uniform and not use.by_reader:
-            raise error("PT523", f"`{name}` is computed in pieces of changing size and read more than once, which {target.name} has no "
-                        "form for", use.buffer.span, help=f"`pypto.set_vec_tile_shapes({tile.rows}, {tile.cols})` before it: pieces of one tile",
-                        target=target.name)
+            raise error(
+                "PT523",
+                f"`{name}` is computed in pieces of changing size and read more than once, which {target.name} has no form for",
+                use.buffer.span,
+                help=f"`pypto.set_vec_tile_shapes({tile.rows}, {tile.cols})` before it: pieces of one tile",
+                target=target.name,
+            )
         between = not use.by_reader and not use.stored  # made and used by compute: all of it is there before the first is used
         slots = 1 if use.once or between else depth
         pages = tiles if not stream or between else as_index(1)
