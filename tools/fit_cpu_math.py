@@ -40,6 +40,16 @@ def split(x: mp.mpf, parts: int, bits: int = 24) -> list[float]:
     return result
 
 
+def split_down(x: mp.mpf, parts: int) -> list[float]:
+    """A positive ``x`` as a sum of positive float32 numbers, each the rest rounded down."""
+    result = []
+    for _ in range(parts):
+        step = mp.mpf(2) ** (mp.floor(mp.log(x, 2)) - 23)
+        result.append(float(mp.floor(x / step) * step))
+        x -= mp.mpf(result[-1])
+    return result
+
+
 def minimax(values: np.ndarray, weights: np.ndarray, xs: np.ndarray, powers: Sequence[int]) -> np.ndarray:
     """Lawson: iteratively reweighted least squares converging to the weighted minimax fit on the grid."""
     largest = max(abs(xs))
@@ -142,10 +152,11 @@ def main() -> None:
     # sin and cos on [-pi/4, pi/4]
     quarter = mp.pi / 4 * mp.mpf("1.01")
     sine = without_pole(lambda s: (mp.sin(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, -one / 6)
-    out["sin_rest"] = fit("sin_rest", sine, lambda s: s + mp.mpf("1e-3"), range(4), 0, quarter**2)
+    out["sin_rest"] = fit("sin_rest", sine, lambda s: s + mp.mpf("1e-3"), range(3), 0, quarter**2)
     cosine = without_pole(lambda s: (mp.cos(mp.sqrt(s)) - 1 + s / 2) / s**2, one / 24)
-    out["cos_rest"] = fit("cos_rest", cosine, lambda s: s**2 + mp.mpf("1e-3"), range(4), 0, quarter**2)
-    out["half_pi"] = split(mp.pi / 2, 4, 11)
+    out["cos_rest"] = fit("cos_rest", cosine, lambda s: s**2 + mp.mpf("1e-3"), range(3), 0, quarter**2)
+    out["half_pi"] = split_down(mp.pi / 2, 3)
+    out["two_over_pi"] = float(f32(2 / mp.pi))
     # atan on [0, 1]: a + a^3 P(a^2)
     arctangent = without_pole(lambda s: (mp.atan(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, -one / 3)
     out["atan_rest"] = fit("atan_rest", arctangent, lambda s: s + mp.mpf("1e-2"), range(9), 0, 1)

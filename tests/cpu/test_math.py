@@ -42,6 +42,7 @@ UNARY: dict[str, tuple[str, dict[str, str], Callable[[Array], Array]]] = {
     "sigmoid": ("sigmoid", {}, lambda x: 1 / (1 + np.exp(-x))), "silu": ("silu", {}, lambda x: x / (1 + np.exp(-x))),
     "erf": ("erf", {}, lambda x: ERF(x.astype(np.float64)).astype(np.float64)), "gelu": ("gelu", {}, gelu_erf),
     "gelu_tanh": ("gelu", {"approximate": "tanh"}, gelu_tanh), "sqrt": ("sqrt", {}, np.sqrt),
+    "sin": ("sin", {}, np.sin), "cos": ("cos", {}, np.cos), "tan": ("tan", {}, np.tan),
     "rsqrt": ("rsqrt", {}, lambda x: 1 / np.sqrt(x)), "reciprocal": ("reciprocal", {}, lambda x: 1 / x),
 }
 
@@ -108,6 +109,7 @@ HARD: dict[str, list[float]] = {
     "sigmoid": [-3.4372146, -16.945282], "silu": [-5.9387817, -0.29037985], "log": [0.97363806], "log1p": [-9.685411e-08],
     "erf": [0.8970165], "gelu": [0.0004544651, -0.030928629, -11.759238, -13.04676, -1.4238617, -1.8427861],
     "gelu_tanh": [-2.7462265, -1.3856616], "rsqrt": [11.631076],
+    "sin": [-67642.42, 2.0086725e12, 7.729e28, 3.4028235e38], "cos": [2.3861773, -3.0434306e37], "tan": [2.3606145, 1.0410258e18],
 }
 
 
@@ -119,7 +121,8 @@ def test_hard_inputs_against_mpmath(case: str) -> None:
     exact: dict[str, Callable[[Any], Any]] = {
         "exp": m.exp, "exp2": lambda x: m.mpf(2) ** x, "expm1": m.expm1, "tanh": m.tanh, "sigmoid": lambda x: 1 / (1 + m.exp(-x)),
         "silu": lambda x: x / (1 + m.exp(-x)), "log": m.log, "log1p": m.log1p, "erf": m.erf, "gelu": lambda x: x * m.ncdf(x),
-        "gelu_tanh": lambda x: x / (1 + m.exp(-2 * m.sqrt(2 / m.pi) * (x + m.mpf("0.044715") * x**3))), "rsqrt": lambda x: 1 / m.sqrt(x)}
+        "gelu_tanh": lambda x: x / (1 + m.exp(-2 * m.sqrt(2 / m.pi) * (x + m.mpf("0.044715") * x**3))), "rsqrt": lambda x: 1 / m.sqrt(x),
+        "sin": m.sin, "cos": m.cos, "tan": m.tan}
     inputs = np.array(HARD[case], np.float32)
     want = np.array([LD(m.nstr(exact[case](m.mpf(float(x))), 30)) for x in inputs])
     error, wrong = ulps(function(name, "f32", "f32", LEVELS[0], **attributes)(inputs), want)

@@ -10,7 +10,7 @@ from typing import Any
 from pypto_dsl.codegen.llvm import elements
 from pypto_dsl.codegen.llvm.bfloat import Known
 from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Guarded, Type, Value
-from pypto_dsl.codegen.llvm.math import double, error, exponential, logarithm, power, root
+from pypto_dsl.codegen.llvm.math import double, error, exponential, logarithm, power, root, trigonometric
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error as refusal
@@ -224,6 +224,9 @@ WRITERS: dict[str, Writer] = {
     "log2": _function(logarithm.log2, "log2"),
     "log10": _function(logarithm.log10, "log10"),
     "log1p": _function(logarithm.log1p, "log1p"),
+    "sin": _function(trigonometric.sin, "sin"),
+    "cos": _function(trigonometric.cos, "cos"),
+    "tan": _function(trigonometric.tan, "tan"),
     "erf": _function(error.erf, "erf"),
     "tanh": _function(exponential.tanh, "tanh"),
     "sigmoid": _by_precision(exponential.sigmoid, double.sigmoid),
@@ -257,6 +260,7 @@ WRITERS: dict[str, Writer] = {
 HEAVY = {
     "pow": 4, "ldexp": 1, "lgamma": 1, "digamma": 1, "fmod": 1, "exp": 4, "exp2": 2, "expm1": 4, "log": 4, "log2": 4, "log10": 4,
     "log1p": 2, "erf": 4, "tanh": 8, "sigmoid": 8, "silu": 8, "gelu": 4, "rsqrt": 4,
+    "sin": 4, "cos": 4, "tan": 4,
 }
 
 

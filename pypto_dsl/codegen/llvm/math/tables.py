@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from pypto_dsl.codegen.llvm.builder import Builder, Operand, Type, Value
+from pypto_dsl.codegen.llvm.builder import I32, PTR, Builder, Operand, Type, Value
 
 ROUNDING = 12582912.0  # 1.5 * 2^23: adding it leaves an f32's nearest integer (|x| < 2^22) in the low mantissa bits
 ROUNDING_BITS = 0x4B400000
@@ -116,6 +116,15 @@ def look_up(b: Builder, name: str, numbers: Sequence[float], index: Value) -> Va
         entry = b.offset(b.named(Type("ptr"), table), b.emit(Type("i64"), f"zext i32 {b.extract(wrapped, lane)} to i64"), "float")
         result = b.insert(result, b.load(Type("float"), entry), lane)
     return result
+
+
+def look_up_wide(b: Builder, name: str, numbers: Sequence[float], index: Value) -> Value:
+    """f64 ``numbers[index & (len - 1)]`` per lane, from memory; ``len`` is a power of two."""
+    table = b.named(PTR, b.module.table(name, "double", numbers))
+    type = index.type.of("double")
+    pointers = b.emit(index.type.of("ptr"), f"getelementptr double, ptr {table}, {(index & (len(numbers) - 1)).typed}")
+    align, every = b.constant(I32, type.bytes), b.constant(type.of("i1"), 1)
+    return b.call(type, f"llvm.masked.gather.{type.mangled}.{pointers.type.mangled}", pointers, align, every, b.constant(type, 0.0))
 
 
 def two_sum_ordered(b: Builder, large: Value, small: Value) -> tuple[Value, Value]:
