@@ -7,7 +7,7 @@ compare with `==` and emitters print what is left. Division and remainder floor,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
@@ -282,6 +282,16 @@ def is_maximum_with(x: Index, part: Index) -> bool:
 def ceildiv(a: IndexLike, b: IndexLike) -> Index:
     """The least n with n * b >= a, for b > 0."""
     return floordiv(as_index(a) + as_index(b) - 1, b)
+
+
+def dense_strides(shape: Sequence[Index]) -> tuple[Index, ...]:
+    """Row-major strides of a shape, in elements."""
+    strides: list[Index] = []
+    step = as_index(1)
+    for extent in reversed(shape):
+        strides.append(step)
+        step = step * extent
+    return tuple(reversed(strides))
 
 
 def round_up(a: IndexLike, b: IndexLike) -> Index:

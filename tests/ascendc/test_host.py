@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pypto_dsl.runtime.emulator.ascendc.host import run_host
-from pypto_dsl.runtime.emulator.ascendc.runner import bind_extents, run
+from pypto_dsl.runtime.emulator.ascendc.runner import run
+from pypto_dsl.runtime.emulator.manifest import bind_extents
 from tests.ascendc.kernels import KERNELS, arguments, emitted
 
 

@@ -23,7 +23,7 @@ from pypto_dsl.codegen.llvm.product import Step, emit_step
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
-from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.compiler.index import Index, as_index, dense_strides
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 
@@ -241,7 +241,7 @@ class _Kernel:
         """A buffer that is a rectangle of a parameter: the last two dimensions are rows and columns."""
         scope = self.scope if scope is None else scope
         b, param = self.b, region.param
-        strides = param.strides if param.strides is not None else dense(param.shape)
+        strides = param.strides if param.strides is not None else dense_strides(param.shape)
         start = param.base
         for offset, stride in zip(region.offset, strides, strict=True):
             start = start + offset * stride
@@ -314,16 +314,6 @@ class _Kernel:
             self.scope = outside
 
         b.loop(0, depth, step, turn, hint="product")
-
-
-def dense(shape: Sequence[Index]) -> tuple[Index, ...]:
-    """Row-major strides in elements."""
-    strides: list[Index] = []
-    step = as_index(1)
-    for extent in reversed(shape):
-        strides.append(step)
-        step = step * extent
-    return tuple(reversed(strides))
 
 
 def _all(kernel: t.TileKernel) -> list[t.Statement]:

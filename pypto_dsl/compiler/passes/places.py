@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pypto_dsl.compiler.graph import Op, Value
-from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.compiler.index import Index, as_index, dense_strides
 
 
 @dataclass(frozen=True)
@@ -24,16 +24,6 @@ class Place:
     @property
     def dense(self) -> bool:
         return self.strides is None or self.strides == dense_strides(self.shape)
-
-
-def dense_strides(shape: tuple[Index, ...]) -> tuple[Index, ...]:
-    """Row-major strides in elements."""
-    strides: list[Index] = []
-    step = as_index(1)
-    for extent in reversed(shape):
-        strides.append(step)
-        step = step * extent
-    return tuple(reversed(strides))
 
 
 def place_at(place: Place, offsets: tuple[Index | int, ...], shape: tuple[Index, ...]) -> Place:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto_dsl.compiler.dtypes import DType
-from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.compiler.index import Index, as_index, dense_strides
 from pypto_dsl.compiler.passes.fuse import Axes
-from pypto_dsl.compiler.passes.places import Place, dense_strides
+from pypto_dsl.compiler.passes.places import Place
 from pypto_dsl.compiler.tile_ir.nodes import Layout, Param, Role
 
 

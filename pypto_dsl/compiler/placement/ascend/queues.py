@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable
 
 from pypto_dsl.compiler.errors import CompilerBug, KernelError, error
-from pypto_dsl.compiler.index import Index, as_index, floordiv, round_up
+from pypto_dsl.compiler.index import Index, as_index, dense_strides, floordiv, round_up
 from pypto_dsl.compiler.placement.ascend.block import ZERO
 from pypto_dsl.compiler.placement.ascend.machine import Machine
 from pypto_dsl.compiler.placement.ascend.storage import static
@@ -158,22 +158,13 @@ def _store_uses(body: Body) -> tuple[dict[int, list[Buffer]], dict[int, list[Buf
 def address(param: Param, region: Region, span: Span | None) -> tuple[Index, Index]:
     """(first element, elements between rows) of a region in its parameter; PT525 when elements of a row are not adjacent."""
     rank = len(param.shape)
-    strides = param.strides or _dense(param.shape)
+    strides = param.strides or dense_strides(param.shape)
     if strides and strides[-1].constant != 1 and region.extent[-1].constant != 1:
         raise _refuse(param, "has elements of a row that are not adjacent in memory", "pass a contiguous array", span)
     offset = param.base
     for position, stride in zip(region.offset, strides, strict=True):
         offset = offset + position * stride
     return offset, strides[-2] if rank > 1 else as_index(0)
-
-
-def _dense(shape: tuple[Index, ...]) -> tuple[Index, ...]:
-    strides: list[Index] = []
-    step = as_index(1)
-    for extent in reversed(shape):
-        strides.append(step)
-        step = step * extent
-    return tuple(reversed(strides))
 
 
 def _refuse(param: Param, what: str, advice: str, span: Span | None) -> KernelError:

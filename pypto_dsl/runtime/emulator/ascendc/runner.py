@@ -1,30 +1,18 @@
 """Runs emitted Ascend C programs on NumPy arrays: the very files, built against the emulation headers, on any number of cores."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_dsl.compiler.dtypes import BY_NAME
-from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.index import Index, parse
 from pypto_dsl.runtime.emulator.ascendc.library import GlobalArray, KernelLibrary, Number, Statistics, build_library
+from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index
 
 Array = npt.NDArray[Any]
 Numbers = Mapping[str, float | int]
-
-
-@lru_cache(maxsize=4096)
-def _index(text: str) -> Index:
-    return parse(text)
-
-
-def evaluate(expressions: Sequence[str], values: Mapping[str, int]) -> tuple[int, ...]:
-    """Index texts of a manifest as numbers."""
-    return tuple(_index(e).evaluate(values) for e in expressions)
 
 
 def build(manifest: Mapping[str, Any], files: Mapping[str, str], *, optimize: int = 1) -> KernelLibrary:
@@ -52,7 +40,7 @@ def execute(
     values = bind_extents(manifest, arrays)
     for row in manifest["scalars"]:
         if row["value"] is not None:
-            values[row["name"]] = _index(row["value"]).evaluate(values)
+            values[row["name"]] = index(row["value"]).evaluate(values)
     held: dict[str, Array] = {}
     for row in manifest["arguments"]:
         given = arrays.get(row["name"])
@@ -63,7 +51,7 @@ def execute(
             held[row["name"]] = np.array(given, dtype, order="C")  # a copy: kernels write in place
     for row in manifest["workspaces"]:
         held[row["name"]] = unwritten(evaluate(row["shape"], values), BY_NAME[row["dtype"]].numpy)
-    chosen = [_choose(variants, values, manifest["name"]) for variants in manifest["steps"]]
+    chosen = [choose(variants, values, manifest["name"], "entry") for variants in manifest["steps"]]
     statistics = [_launch(library, kernel, held, values, scalars, cores) for kernel in chosen]
     return {row["name"]: held[row["name"]] for row in manifest["arguments"] if row["role"] != "in"}, statistics
 
@@ -71,29 +59,6 @@ def execute(
 def unwritten(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """New memory whose bytes are all 0xFF: NaN in every float type, so that an element which no kernel writes is seen."""
     return np.full(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize, 0xFF, np.uint8).view(dtype).reshape(shape)
-
-
-def bind_extents(manifest: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, int]:
-    """The symbols of the arguments' shapes, from the arrays. Raises PT707 where two arrays disagree."""
-    values: dict[str, int] = {}
-    for row in manifest["arguments"]:
-        if row["name"] not in arrays:
-            continue
-        for text, extent in zip(row["shape"], np.shape(arrays[row["name"]]), strict=True):
-            name = _index(text).name
-            if name is not None and values.setdefault(name, extent) != extent:
-                raise error("PT707", f"`{row['name']}` has extent {extent} where `{name}` is {values[name]}")
-    return values
-
-
-def _choose(variants: Sequence[Mapping[str, Any]], values: Mapping[str, int], title: str) -> Mapping[str, Any]:
-    """The first variant whose conditions hold."""
-    for kernel in variants:
-        if all(e >= 0 for e in evaluate(kernel["requires"], values)):
-            return kernel
-    extents = ", ".join(f"{k} = {v}" for k, v in sorted(values.items()))
-    raise error("PT520", f"no schedule of `{title}` takes tensors of these extents: {extents}",
-                notes=tuple(f"{k['entry']} needs {c} >= 0" for k in variants for c in k["requires"]))
 
 
 def _launch(library: KernelLibrary, kernel: Mapping[str, Any], held: Mapping[str, Array], values: Mapping[str, int],

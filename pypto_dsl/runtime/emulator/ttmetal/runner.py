@@ -1,17 +1,15 @@
 """Runs emitted TT-Metal programs on NumPy arrays: the very files, built against the emulated headers, over a grid of cores."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import BY_NAME
-from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.index import Index, parse
+from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index
 from pypto_dsl.runtime.emulator.ttmetal.machine import ROLES, DramTensor, Launch, Ring, build, launch
 from pypto_dsl.runtime.formats import POISON, Array, Pages, page_count, tile_format, tilize, untilize
 
@@ -35,16 +33,6 @@ class Memory:
         self.next += (pages.size + 63) // 64 * 64 + GAP
 
 
-@lru_cache(maxsize=4096)
-def _index(text: str) -> Index:
-    return parse(text)
-
-
-def evaluate(expressions: Sequence[str], values: Mapping[str, int]) -> tuple[int, ...]:
-    """Index texts of a manifest as numbers."""
-    return tuple(_index(e).evaluate(values) for e in expressions)
-
-
 def run(manifest: Mapping[str, Any], files: Mapping[str, str], arrays: Mapping[str, Array],
         scalars: Mapping[str, float | int] | None = None, *, cores: int = 1, seed: int = 0) -> dict[str, Array]:
     """Run a program on ``arrays`` (inputs by argument name; outputs give shape and are returned, not written).
@@ -64,37 +52,13 @@ def run(manifest: Mapping[str, Any], files: Mapping[str, str], arrays: Mapping[s
     for w in manifest["workspaces"]:
         held[w["name"]] = _unwritten(evaluate(w["shape"], values), w["dtype"])
     for step in manifest["steps"]:
-        _run_kernel(_choose(step, values, manifest["name"]), manifest, files, held, values, numbers, cores, seed)
+        _run_kernel(choose(step, values, manifest["name"], "name"), manifest, files, held, values, numbers, cores, seed)
     return {a["name"]: held[a["name"]] for a in manifest["arguments"] if a["role"] != "in"}
-
-
-def bind_extents(manifest: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, int]:
-    """The symbols of the arguments' shapes, from the arrays. Raises PT707 where two arrays disagree."""
-    values: dict[str, int] = {}
-    for a in manifest["arguments"]:
-        if a["name"] not in arrays:
-            continue
-        shape = np.shape(arrays[a["name"]])
-        for text, extent in zip(a["shape"], shape, strict=True):
-            name = _index(text).name
-            if name is not None and values.setdefault(name, extent) != extent:
-                raise error("PT707", f"`{a['name']}` has extent {extent} where `{name}` is {values[name]}")
-    return values
 
 
 def _unwritten(shape: tuple[int, ...], dtype: str) -> Array:
     lanes = np.dtype(np.float32) if BY_NAME[dtype].kind == "block" else BY_NAME[dtype].numpy
     return np.zeros(shape, lanes)
-
-
-def _choose(variants: Sequence[Mapping[str, Any]], values: Mapping[str, int], title: str) -> Mapping[str, Any]:
-    """The first alternative whose requirements hold."""
-    for kernel in variants:
-        if all(e >= 0 for e in evaluate(kernel["requires"], values)):
-            return kernel
-    extents = ", ".join(f"{k} = {v}" for k, v in sorted(values.items()))
-    raise error("PT520", f"no schedule of `{title}` takes tensors of these extents: {extents}",
-                notes=tuple(f"{k['name']} needs {c} >= 0" for k in variants for c in k["requires"]))
 
 
 def split(items: int, cores: int) -> list[tuple[int, int]]:
@@ -108,7 +72,7 @@ def kernel_values(kernel: Mapping[str, Any], values: Mapping[str, int], numbers:
     words = dict(values)
     for s in kernel["scalars"]:
         if s["value"] is not None:
-            number: float | int = _index(s["value"]).evaluate(words)
+            number: float | int = index(s["value"]).evaluate(words)
         elif s["name"] in numbers:
             number = numbers[s["name"]]
         else:
