@@ -1,6 +1,7 @@
 """The element types: one record per dtype with its IR name, PyPTO name, kind, width, precision and NumPy twin."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -11,9 +12,9 @@ import numpy as np
 Kind = Literal["bool", "uint", "int", "float", "block"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
-    """An element type.
+    """An element type; there is one object of each, so they compare by identity.
 
     ``name`` is the short name used in IR text ("f32"), ``pypto`` the constant's name ("DT_FP32"), ``bits`` the storage
     width, ``mantissa`` the significand precision in bits (hidden bit included; magnitude bits for integers).
@@ -60,6 +61,10 @@ class DType:
             raise TypeError(f"{self.name} has no integer range")
         return (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1) if self.signed else (0, (1 << self.bits) - 1)
 
+    def __reduce__(self) -> tuple[Callable[[str], DType], tuple[str]]:
+        """Copies and pickles are the one object again."""
+        return _named, (self.name,)
+
     def __str__(self) -> str:
         return self.name
 
@@ -88,6 +93,11 @@ ALL: tuple[DType, ...] = (
 BY_NAME: dict[str, DType] = {d.name: d for d in ALL}
 BY_PYPTO: dict[str, DType] = {d.pypto: d for d in ALL}
 _BY_NUMPY: dict[str, DType] = {d.numpy_name: d for d in ALL if d.numpy_name is not None}
+
+
+def _named(name: str) -> DType:
+    return BY_NAME[name]
+
 
 SIXTEEN_BIT_FLOATS = (F16, BF16)
 

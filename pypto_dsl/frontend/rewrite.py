@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
-from pypto_dsl.frontend.spans import tree_of
+from pypto_dsl.frontend.spans import parsed_again, statements, tree_of
 
 HOOKS = "__pt"
 LEFT_ALONE = frozenset({"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "print", "len", "getattr",
@@ -40,7 +40,7 @@ _ANNOTATIONS_FLAG = 0x1000000  # `from __future__ import annotations`
 Node = TypeVar("Node", bound=ast.AST)
 Statements = list[ast.stmt]
 
-_functions: dict[int, tuple[ast.Module, dict[tuple[str, int], ast.FunctionDef], list[ast.Lambda]]] = {}
+_functions: dict[int, tuple[ast.Module, dict[tuple[str, int], ast.FunctionDef]]] = {}
 _rewritten: dict[tuple[CodeType, str, tuple[str, ...]], CodeType] = {}
 
 
@@ -53,17 +53,14 @@ def definition_of(function: FunctionType) -> ast.FunctionDef | None:
     cached = _functions.get(id(tree))
     if cached is None or cached[0] is not tree:
         found: dict[tuple[str, int], ast.FunctionDef] = {}
-        lambdas = []
-        for node in ast.walk(tree):
+        for node in statements(tree):
             if isinstance(node, ast.FunctionDef):
                 for line in {node.lineno, *(d.lineno for d in node.decorator_list)}:
                     found.setdefault((node.name, line), node)
-            elif isinstance(node, ast.Lambda):
-                lambdas.append(node)
-        cached = _functions[id(tree)] = (tree, found, lambdas)
+        cached = _functions[id(tree)] = (tree, found)
     if code.co_name != "<lambda>":
         return cached[1].get((code.co_name, code.co_firstlineno))
-    return next((_as_function(node) for node in cached[2] if _is_code_of(node, code)), None)
+    return next((_as_function(node) for node in ast.walk(tree) if isinstance(node, ast.Lambda) and _is_code_of(node, code)), None)
 
 
 def _is_code_of(node: ast.Lambda, code: CodeType) -> bool:
@@ -198,11 +195,16 @@ class Rewriter(ast.NodeTransformer):
     @staticmethod
     def locate(node: Node, at: ast.expr | ast.stmt) -> Node:
         """Give new nodes the place of the user's; attributes stay on one line, else CPython moves a call's place to the attribute's end."""
-        for n in ast.walk(node):
-            if isinstance(n, (ast.expr, ast.stmt)) and not hasattr(n, "lineno"):
+        stack: list[ast.AST] = [node]
+        while stack:
+            n = stack.pop()
+            if isinstance(n, (ast.expr, ast.stmt)):
+                if hasattr(n, "lineno"):
+                    continue  # the user's, or located before; so is all below
                 ast.copy_location(n, at)
                 if isinstance(n, ast.Attribute):
                     n.end_lineno, n.end_col_offset = n.lineno, n.col_offset + 1
+            stack += ast.iter_child_nodes(n)
         return node
 
     @staticmethod
@@ -427,7 +429,9 @@ def forget_rewritten() -> None:
 
 
 def _compiled(node: ast.FunctionDef, function: FunctionType, tensor_parameters: tuple[str, ...]) -> CodeType:
-    node = copy.deepcopy(node)  # the cached tree of the file stays as it is
+    # the cached tree of the file stays as it is
+    file = function.__code__.co_filename
+    node = copy.deepcopy(node) if function.__code__.co_name == "<lambda>" else parsed_again(node, file)
     rewriter = Rewriter(tensor_parameters)
     node.decorator_list, node.returns = [], None
     for argument in ast.walk(node.args):
@@ -442,7 +446,7 @@ def _compiled(node: ast.FunctionDef, function: FunctionType, tensor_parameters: 
     module.body = [factory]
     ast.fix_missing_locations(module)
     flags = function.__code__.co_flags & _ANNOTATIONS_FLAG
-    compiled = compile(module, function.__code__.co_filename, "exec", dont_inherit=True, flags=flags)
+    compiled = compile(module, file, "exec", dont_inherit=True, flags=flags)
     return _code_named(_code_named(compiled, "__factory"), node.name)
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from pypto_dsl.compiler.errors import error
@@ -91,7 +92,8 @@ class _Liveness:
             self._visit(self.work.pop())
 
     def _needs(self, op: Op) -> None:
-        self.work += [self.reads[n] for n in _variables(op) if n in self.reads]
+        if self.reads:
+            self.work += [self.reads[n] for n in _variables(op) if n in self.reads]
 
     def _visit(self, value: Value) -> None:
         if value in self.live:
@@ -199,12 +201,16 @@ def _rename(graph: Graph, names: dict[str, Index]) -> None:
             return index(x)
         return tuple(map(attribute, x)) if isinstance(x, tuple) else x
 
+    @cache
+    def renamed(kind: TensorType) -> TensorType:
+        if all(e.constant is not None for e in (*kind.shape, *(kind.valid or ()))):
+            return kind
+        shape = tuple(map(index, kind.shape))
+        valid = None if kind.valid is None else tuple(map(index, kind.valid))
+        return TensorType(kind.dtype, shape, kind.weak, None if valid == shape else valid)
+
     def retype(value: Value) -> None:
-        kind = value.type
-        if any(e.constant is None for e in (*kind.shape, *(kind.valid or ()))):
-            shape = tuple(map(index, kind.shape))
-            valid = None if kind.valid is None else tuple(map(index, kind.valid))
-            value.type = TensorType(kind.dtype, shape, kind.weak, None if valid == shape else valid)
+        value.type = renamed(value.type)
 
     for parameter in graph.parameters:
         retype(parameter)

@@ -6,7 +6,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import CodeType, FrameType
 from typing import Any, Literal, TypeAlias
 
@@ -21,18 +21,21 @@ RETURNED = ("<returned>",)
 
 _Maker: TypeAlias = Literal["user", "command line", "other"]
 _Place: TypeAlias = tuple[str, int, int, int, int]
-_positions: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
-_own: dict[CodeType, bool] = {}
-_makers: dict[CodeType, _Maker] = {}
-_trees: dict[str, tuple[str, ast.Module | None]] = {}
+_Position: TypeAlias = tuple[int | None, int | None, int | None, int | None]
+# By the identity of a code object, which is kept: to hash one takes time that grows with its length.
+_positions: dict[int, tuple[CodeType, list[_Position]]] = {}
+_makers: dict[int, tuple[CodeType, _Maker]] = {}
+_own: dict[str, bool] = {}
+_trees: dict[str, tuple[list[str], ast.Module | None]] = {}
 _names: dict[_Place, tuple[str, ...]] = {}
 
 
 def is_own(code: CodeType) -> bool:
     """Whether a code object belongs to this package, and so is never a user's line."""
-    found = _own.get(code)
+    file = code.co_filename
+    found = _own.get(file)
     if found is None:
-        found = _own[code] = code.co_filename.startswith(OWN_FOLDER) or code.co_filename.startswith("<frozen")
+        found = _own[file] = file.startswith((OWN_FOLDER, "<frozen"))
     return found
 
 
@@ -45,25 +48,27 @@ def uses_language(names: Mapping[str, Any]) -> bool:
 def _maker(frame: FrameType) -> _Maker:
     """Whose code a frame runs: the standard library's and installed packages' is not the user's, unless it knows this package."""
     code = frame.f_code
-    found = _makers.get(code)
+    found = _makers.get(id(code))
     if found is None:
-        file = code.co_filename
-        found = "user"
-        if is_own(code):
-            found = "command line" if file.startswith(COMMAND_LINE) else "other"
-        elif (file.startswith(INSTALLED) and not uses_language(frame.f_globals)) or (
-                file.startswith(STANDARD) and not file.startswith(INSTALLED)):
-            found = "other"
-        _makers[code] = found
-    return found
+        found = _makers[id(code)] = (code, _made_by(code, frame))
+    return found[1]
+
+
+def _made_by(code: CodeType, frame: FrameType) -> _Maker:
+    file = code.co_filename
+    if is_own(code):
+        return "command line" if file.startswith(COMMAND_LINE) else "other"
+    if file.startswith(INSTALLED):
+        return "user" if uses_language(frame.f_globals) else "other"
+    return "other" if file.startswith(STANDARD) else "user"
 
 
 def _place(frame: FrameType) -> _Place:
     code = frame.f_code
-    table = _positions.get(code)
+    table = _positions.get(id(code))
     if table is None:
-        table = _positions[code] = list(code.co_positions())
-    line, end_line, column, end_column = table[frame.f_lasti // 2]
+        table = _positions[id(code)] = (code, list(code.co_positions()))
+    line, end_line, column, end_column = table[1][frame.f_lasti // 2]
     line = line or frame.f_lineno
     return code.co_filename, line, column or 0, end_line or line, end_column or 0
 
@@ -109,17 +114,42 @@ def node_span(node: ast.expr | ast.stmt | ast.arg, file: str) -> Span:
 def tree_of(file: str) -> ast.Module | None:
     """The parsed file, cached; notebooks and doctests come through linecache. None when there is no source."""
     linecache.checkcache(file)
-    text = "".join(linecache.getlines(file))
+    lines = linecache.getlines(file)
     cached = _trees.get(file)
-    if cached is None or cached[0] != text:
+    if cached is None or cached[0] != lines:
         try:
-            tree = ast.parse(text, file) if text else None
+            tree = ast.parse("".join(lines), file) if lines else None
         except SyntaxError:  # a file that changed under a running process
             tree = None
-        cached = _trees[file] = (text, tree)
+        cached = _trees[file] = (lines, tree)
         if tree is not None:
             _record_names(tree, file)
     return cached[1]
+
+
+def parsed_again(node: ast.FunctionDef, file: str) -> ast.FunctionDef:
+    """A definition of `tree_of`, without its decorators, as a tree of its own with the same places.
+
+    To parse its lines once more takes a tenth of the time of copying its nodes.
+    """
+    lines = _trees[file][0][node.lineno - 1:node.end_lineno]
+    indented = node.col_offset > 0
+    module = ast.parse("\n" * (node.lineno - 1 - indented) + "if 1:\n" * indented + "".join(lines), file)
+    (made,) = module.body[0].body if isinstance(module.body[0], ast.If) else module.body
+    assert isinstance(made, ast.FunctionDef)
+    return made
+
+
+def statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Every statement of a tree, those inside others too; expressions hold none and are not looked into."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            for inner in getattr(node, block, ()):
+                if isinstance(inner, ast.stmt):
+                    yield inner
+                stack.append(inner)
 
 
 def forget_sources() -> None:
@@ -142,7 +172,7 @@ def _record_names(tree: ast.Module, file: str) -> None:
     def put(node: ast.expr | ast.stmt, names: tuple[str, ...]) -> None:
         _names[file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0] = names
 
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Assign):
             target = node.targets[0]
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(target.elts) == len(node.value.elts):

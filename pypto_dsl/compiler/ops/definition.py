@@ -163,13 +163,32 @@ class OpDefinition:
     def is_primitive(self) -> bool:
         return self.expansion is None
 
-    @property
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.parameters)
+
+    @functools.cached_property
     def operands(self) -> tuple[Parameter, ...]:
         return tuple(p for p in self.parameters if p.kind == "tensor")
 
-    @property
+    @functools.cached_property
     def attributes(self) -> tuple[Parameter, ...]:
         return tuple(p for p in self.parameters if p.kind == "attribute")
+
+    @functools.cached_property
+    def is_variadic(self) -> bool:
+        """Whether it takes any number of tensors in one place."""
+        return any(p.variadic for p in self.parameters)
+
+    def parameter_at(self, position: int) -> Parameter | None:
+        """The parameter that the argument at ``position`` is for; all from a variadic one on are for that."""
+        if self.is_variadic:
+            position = min(position, next(i for i, p in enumerate(self.parameters) if p.variadic))
+        return self.parameters[position] if position < len(self.parameters) else None
+
+    def parameter_named(self, name: str) -> Parameter | None:
+        """The parameter of this name."""
+        return next((p for p in self.parameters if p.name == name), None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return record(self, args, kwargs)
@@ -304,6 +323,8 @@ def derive(definition: OpDefinition, call: Call) -> tuple[TensorType, ...]:
 
 def stored_attributes(definition: OpDefinition, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """What an Op keeps of complete attributes: None is left out where it is the default, and said elsewhere (`argmax(x, dim=None)`)."""
+    if not attributes:
+        return {}
     silent = {p.name for p in definition.attributes if p.default is None or p.default is inspect.Parameter.empty}
     return {k: v for k, v in attributes.items() if v is not None or k not in silent}
 
@@ -387,9 +408,12 @@ def _declared(value: Value, dtype: DType) -> Value:
 
 
 def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], builder: Builder) -> dict[str, Any]:
+    parameters = definition.parameters
+    if len(args) == len(parameters) and not kwargs and not definition.is_variadic:
+        return dict(zip(definition.names, args, strict=True))
     bound: dict[str, Any] = {}
     rest = list(args)
-    for p in definition.parameters:
+    for p in parameters:
         if p.variadic:
             if not rest:
                 raise error("PT110", f"{definition.name} needs at least one tensor", builder.span, help=signature_text(definition))
@@ -397,21 +421,22 @@ def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, An
             rest = []
         elif rest:
             bound[p.name] = rest.pop(0)
-    names = {p.name for p in definition.parameters}
-    wanted = signature_text(definition)
+
+    def wrong(message: str) -> Exception:
+        return error("PT110", f"{definition.name} {message}", builder.span, help=signature_text(definition))
+
     if rest:
-        raise error("PT110", f"{definition.name} takes at most {len(definition.parameters)} arguments and got {len(args)}", builder.span,
-                    help=wanted)
+        raise wrong(f"takes at most {len(parameters)} arguments and got {len(args)}")
     for key, value in kwargs.items():
-        if key not in names:
-            raise error("PT110", f"{definition.name} has no argument `{key}`", builder.span, help=wanted)
+        if key not in definition.names:
+            raise wrong(f"has no argument `{key}`")
         if key in bound:
-            raise error("PT110", f"{definition.name} got `{key}` twice", builder.span, help=wanted)
+            raise wrong(f"got `{key}` twice")
         bound[key] = value
-    for p in definition.parameters:
+    for p in parameters:
         if p.name not in bound:
             if p.default is inspect.Parameter.empty:
-                raise error("PT110", f"{definition.name} needs the argument `{p.name}`", builder.span, help=wanted)
+                raise wrong(f"needs the argument `{p.name}`")
             bound[p.name] = p.default
     return bound
 

@@ -19,6 +19,8 @@ def shape_text(shape: Sequence[Index | int | str]) -> str:
 
 def require_equal(call: Call, a: Index, b: Index) -> bool:
     """Whether two extents are equal, now or by a check before the kernel runs; False when they are known to differ."""
+    if a == b:
+        return True
     difference = (a - b).constant
     if difference is not None:
         return difference == 0
@@ -44,7 +46,10 @@ def dropped_axis(call: Call) -> str:
 
 def broadcast_shapes(call: Call, values: Sequence[Value]) -> Shape:
     """NumPy's rule: ranks align at the right, static extent 1 stretches; symbolic extents must agree when the kernel runs."""
-    rank = max((v.type.rank for v in values), default=0)
+    shapes = [v.type.shape for v in values if v.type.shape]
+    if all(shape == shapes[0] for shape in shapes):
+        return shapes[0] if shapes else ()
+    rank = max(map(len, shapes))
     if call.graph.rules == "pypto-strict":
         ranks = {v.type.rank for v in values if not v.type.weak and v.type.rank}
         if len(ranks) > 1:

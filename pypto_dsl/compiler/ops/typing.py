@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import cast as typed
 
 from pypto_dsl.compiler.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType
@@ -11,6 +12,7 @@ from pypto_dsl.compiler.promotion.atype import AType, strong, weak
 from pypto_dsl.compiler.promotion.families import OpTyping, assign, result_type
 from pypto_dsl.compiler.promotion.families import in_place as family_in_place
 from pypto_dsl.compiler.promotion.refusal import PromotionError
+from pypto_dsl.compiler.promotion.rules import RuleSet
 from pypto_dsl.compiler.promotion.rulesets import rule_set
 
 # Which dtypes an operation accepts, for the `dtypes` of definitions. FP8 and block formats are storage: moved and cast, not computed in.
@@ -36,14 +38,25 @@ def family(name: str) -> TypeRule:
 
     def rule(call: Call) -> Typing:
         present = [o for o in call.operands if o is not None]
+        rules = rule_set(call.graph.rules)
         try:
-            typing = result_type(rule_set(call.graph.rules), name, *map(atype, present), op=call.name,
-                                 names=[o.name or f"operand {i}" for i, o in enumerate(present, 1)])
+            return _known(rules, name, call.name, tuple([AType(o.type.dtype, o.type.weak) for o in present]))
+        except PromotionError:
+            names = [o.name or f"operand {i}" for i, o in enumerate(present, 1)]
+        try:
+            typing = result_type(rules, name, *map(atype, present), op=call.name, names=names)
         except PromotionError as refused:
             raise refused.located(call.span) from None
         return Typing(typing, (typing.result,))
 
     return rule
+
+
+@cache
+def _known(rules: RuleSet, family: str, name: str, types: tuple[AType, ...]) -> Typing:
+    """A family's typing: dtypes and weakness alone decide it. Names and origins only take part in refusals, which are not kept."""
+    typing = result_type(rules, family, *types, op=name)
+    return Typing(typing, (typing.result,))
 
 
 arithmetic = family("arithmetic")
@@ -62,11 +75,14 @@ scan = family("scan")
 mean = family("mean")
 index = family("index")
 ldexp = family("ldexp")
+_float_unary = family("float_unary")
 
 
 def float_unary(call: Call) -> Typing:
     """The first operand decides (integers become floats); further operands (gamma, beta) join it."""
     present = [o for o in call.operands if o is not None]
+    if len(present) == 1:
+        return _float_unary(call)
     rules = rule_set(call.graph.rules)
     names = [o.name or f"operand {i}" for i, o in enumerate(present, 1)]
     try:

@@ -18,9 +18,9 @@ from pypto_dsl.compiler.promotion.scalars import describe, misfit, strong_node
 from pypto_dsl.compiler.promotion.tables import TABLES
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RuleSet:
-    """One promotion rule set over a join table.
+    """One promotion rule set over a join table. Rule sets compare by identity, so that they can be keys.
 
     ``laws`` names what holds for every pair or triple of its types: "total", "commutative", "associative" (both bracketings of a triple are
     refused, or both give one value), "value-associative" (two defined bracketings agree), "value-associative-strong" (the same over
@@ -207,7 +207,7 @@ class RuleSet:
         return ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LeftRules(RuleSet):
     """The rules of ttnn: the result has the left operand's dtype, and few strong pairs are taken at all.
 
