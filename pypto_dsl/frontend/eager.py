@@ -64,4 +64,4 @@ def evaluate(name: str, function: Callable[..., Any], args: Sequence[Any], kwarg
 
 
 def _makes_tensors(name: str) -> bool:
-    return name in ("full", "zeros", "ones", "arange")
+    return name in ("full", "zeros", "ones", "arange", "constant")

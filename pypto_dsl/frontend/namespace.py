@@ -7,7 +7,7 @@ from typing import Any
 from pypto_dsl import driver
 from pypto_dsl.compiler.dtypes import BY_PYPTO
 from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
-from pypto_dsl.frontend import loops, operations, options, verify, vocabulary
+from pypto_dsl.frontend import constants, loops, operations, options, verify, vocabulary
 from pypto_dsl.frontend.capture import KernelWarning
 from pypto_dsl.frontend.foreign import UnknownName, unknown
 from pypto_dsl.frontend.scalar import SymbolicScalar
@@ -36,7 +36,7 @@ NAMES: dict[str, Any] = {
     "DYNAMIC": vocabulary.DYNAMIC, "DYN": vocabulary.DYNAMIC, "STATIC": vocabulary.STATIC,
     "DataType": vocabulary.DataType, "Element": vocabulary.Element, "Tensor": Tensor, "tensor": Tensor,
     "SymbolicScalar": SymbolicScalar, "symbolic_scalar": operations.symbolic_scalar,
-    "jit": driver.jit, "options": options.options,
+    "jit": driver.jit, "options": options.options, "constant": constants.constant,
     "loop": loops.loop, "loop_unroll": loops.loop_unroll, "cond": loops.cond,
     "is_loop_begin": loops.is_loop_begin, "is_loop_end": loops.is_loop_end,
     "min": operations.min, "max": operations.max, "ceildiv": operations.ceildiv, "bytes_of": operations.bytes_of,
