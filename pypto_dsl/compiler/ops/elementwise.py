@@ -85,7 +85,7 @@ def ldexp_(input: Tensor, other: Tensor | Number) -> Tensor:
     return ldexp(input, other)
 
 
-@op(types=typing.in_place("arithmetic"), shape=shapes.in_place, reference=lambda y, x, alpha=1.0, **_: x * alpha + y, family="elementwise",
+@op(types=typing.in_place("arithmetic"), shape=shapes.in_place, reference=functions.axpy, family="elementwise",
     bound={"f32": 1.5}, derivation=SUM, scale=lambda y, x, alpha=1.0, **_: np.maximum(np.abs(y), np.abs(x * alpha)), dtypes=typing.FLOATS,
     effects="input")
 def axpy_(input: Tensor, other: Tensor, alpha: float = 1.0) -> Tensor:
@@ -115,7 +115,7 @@ def squared_difference(input: Tensor | Number, other: Tensor | Number) -> Tensor
     return mul(difference, difference)
 
 
-@op(types=typing.float_unary, shape=shapes.broadcast, reference=lambda x, end, weight, **_: x + weight * (end - x), family="elementwise",
+@op(types=typing.float_unary, shape=shapes.broadcast, reference=functions.lerp, family="elementwise",
     bound={"f32": 2}, derivation=SUM, scale=lambda x, end, weight, **_: np.abs(x) + np.abs(weight) * (np.abs(end) + np.abs(x)),
     dtypes=typing.FLOATS)
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
@@ -123,7 +123,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     return add(input, mul(weight, sub(end, input)))
 
 
-@op(types=typing.float_unary, shape=shapes.broadcast, reference=lambda x, a, b, value=1.0, **_: x + value * a * b, family="elementwise",
+@op(types=typing.float_unary, shape=shapes.broadcast, reference=functions.addcmul, family="elementwise",
     bound={"f32": 2}, derivation=SUM, scale=lambda x, a, b, value=1.0, **_: np.maximum(np.abs(x), np.abs(value * a * b)),
     dtypes=typing.FLOATS)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0) -> Tensor:
@@ -132,7 +132,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0)
     return add(input, product if value == 1.0 else mul(product, value))
 
 
-@op(types=typing.float_unary, shape=shapes.broadcast, reference=functions.quiet(lambda x, a, b: x * a + b), family="elementwise",
+@op(types=typing.float_unary, shape=shapes.broadcast, reference=functions.mac, family="elementwise",
     bound={"f32": 1.5}, derivation=SUM, scale=lambda x, a, b, **_: np.maximum(np.abs(x * a), np.abs(b)), dtypes=typing.FLOATS)
 def mac(input: Tensor, tensor1: Tensor | Number, tensor2: Tensor | Number) -> Tensor:
     """``input * tensor1 + tensor2``, rounded after the product and after the sum."""
@@ -140,7 +140,7 @@ def mac(input: Tensor, tensor1: Tensor | Number, tensor2: Tensor | Number) -> Te
 
 
 @op(types=typing.float_unary, shape=shapes.broadcast,
-    reference=functions.quiet(lambda x, a, b: x + a / b), family="elementwise", bound={"f32": 1.5}, derivation=SUM,
+    reference=functions.addcdiv, family="elementwise", bound={"f32": 1.5}, derivation=SUM,
     scale=lambda x, a, b, **_: np.maximum(np.abs(x), np.abs(a / b)), dtypes=typing.FLOATS)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor) -> Tensor:
     """``input + tensor1 / tensor2``."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.dtypes import F32, DType
 from pypto_dsl.compiler.index import Index, as_index
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -151,6 +151,23 @@ def round_to(x: Array, dtype: DType) -> Array:
         return np.asarray(x, dtype=np.float64).astype(dtype.numpy)
 
 
+# From here on a float64 rounds to an infinite f32: the largest f32 and half a unit in its last place.
+BEYOND_SINGLE = 2.0**128 - 2.0**103
+
+
+def within(x: Array, source: DType) -> Array:
+    """A step of a computation as far as its dtype reaches: inf beyond f32's range, a multiple of the smallest subnormal below it.
+
+    Steps in f64 are what they are; floats of 16 bits are computed in f32. Inside the range the step is not rounded: only what it does to
+    later steps by leaving the range belongs to the meaning.
+    """
+    if not source.is_float or source.bits >= 64:
+        return x
+    small = np.abs(x) < 2.0**-126
+    whole = np.rint(np.where(small, x, 0.0) * 2.0**149) * 2.0**-149
+    return np.where(small, whole, np.where(np.abs(x) >= BEYOND_SINGLE, np.copysign(np.inf, x), x))
+
+
 def bitcast(x: Array, dtype: DType, source: DType, **_: Any) -> Array:
     return np.asarray(np.asarray(x).astype(source.numpy), order="C").view(dtype.numpy)  # ascontiguousarray would make a scalar a vector
 
@@ -281,18 +298,27 @@ def amin(x: Array, dim: Any = None, keepdim: bool = False, **_: Any) -> Array:
     return _extreme(x, dim, keepdim, largest=False)
 
 
-def mean(x: Array, dim: Any = None, keepdim: bool = False, **_: Any) -> Array:
+def mean(x: Array, dim: Any = None, keepdim: bool = False, source: DType = F32, **_: Any) -> Array:
     count = math.prod(x.shape[a] for a in _axes(x, dim))
     with np.errstate(all="ignore"):
-        return np.asarray(sum(np.asarray(x, dtype=np.float64), dim, keepdim) / np.float64(count))
+        return np.asarray(within(sum(np.asarray(x, dtype=np.float64), dim, keepdim), source) / np.float64(count))
 
 
-def matmul(a: Array, b: Array, a_trans: bool = False, b_trans: bool = False, **_: Any) -> Array:
+def matmul(a: Array, b: Array, a_trans: bool = False, b_trans: bool = False, source: DType = F32, **_: Any) -> Array:
+    """Floats in float64, where a product that leaves f32's range is inf; integers in 64 bits."""
     a, b = (np.swapaxes(v, -1, -2) if t else v for v, t in ((a, a_trans), (b, b_trans)))
     with np.errstate(all="ignore"):
-        if np.issubdtype(a.dtype, np.floating):
+        if not np.issubdtype(a.dtype, np.floating):
+            return np.asarray(np.matmul(a.astype(np.int64), b.astype(np.int64)))
+        if source.bits >= 64 or _largest(a) * _largest(b) < BEYOND_SINGLE:
             return np.asarray(np.matmul(a, b))
-        return np.asarray(np.matmul(a.astype(np.int64), b.astype(np.int64)))
+        rows = [np.sum(within(a[..., i, :, None] * b, source), axis=-2) for i in range(a.shape[-2])]
+        return np.stack(rows, axis=-2)
+
+
+def _largest(x: Array) -> float:
+    """The largest finite magnitude, 0 of nothing."""
+    return float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x)))
 
 
 def reshape(x: Array, shape: Sequence[Index], symbols: Mapping[str, int], **_: Any) -> Array:
@@ -309,16 +335,23 @@ def softmax(x: Array, dim: int = -1, **_: Any) -> Array:
         return np.asarray(e / np.sum(e, axis=dim, keepdims=True))
 
 
-def layer_norm(x: Array, gamma: Array | None = None, beta: Array | None = None, epsilon: float = 1e-5, **_: Any) -> Array:
-    with np.errstate(all="ignore"):
-        centred = x - np.mean(x, axis=-1, keepdims=True)
-        result = centred / np.sqrt(np.mean(centred * centred, axis=-1, keepdims=True) + epsilon)
-        return np.asarray(result * (1.0 if gamma is None else gamma) + (0.0 if beta is None else beta))
+def mean_square(x: Array, source: DType) -> Array:
+    """The mean of the squares along the last axis, kept; each square and their sum as the dtype reaches."""
+    return mean(within(x * x, source), -1, True, source)
 
 
-def rms_norm(x: Array, gamma: Array | None = None, epsilon: float = 1e-6, **_: Any) -> Array:
+def layer_norm(x: Array, gamma: Array | None = None, beta: Array | None = None, epsilon: float = 1e-5, source: DType = F32,
+               **_: Any) -> Array:
     with np.errstate(all="ignore"):
-        result = x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + epsilon)
+        centred = within(x - mean(x, -1, True, source), source)
+        result = centred / np.sqrt(mean_square(centred, source) + epsilon)
+        scaled = within(result * (1.0 if gamma is None else gamma), source)
+        return np.asarray(scaled + (0.0 if beta is None else beta))
+
+
+def rms_norm(x: Array, gamma: Array | None = None, epsilon: float = 1e-6, source: DType = F32, **_: Any) -> Array:
+    with np.errstate(all="ignore"):
+        result = x / np.sqrt(mean_square(x, source) + epsilon)
         return np.asarray(result * (1.0 if gamma is None else gamma))
 
 

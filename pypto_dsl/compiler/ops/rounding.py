@@ -1,15 +1,28 @@
 """Rounding to integers, signs, neighbours, and questions about single elements."""
 from __future__ import annotations
 
+import builtins
 import math
 
 import numpy as np
 
-from pypto_dsl.compiler.dtypes import I32
+from pypto_dsl.compiler.dtypes import F64, I32, DType
 from pypto_dsl.compiler.ops import shapes, typing
 from pypto_dsl.compiler.ops.core import abs, add, bitcast, cast, div, eq, ge, gt, le, lt, mul, ne, neg, sub, where
-from pypto_dsl.compiler.ops.definition import Number, Tensor, op
-from pypto_dsl.compiler.ops.floats import FORMATS, bits, is_infinite, is_nan, is_negative, layout, sign_of, split_exponent, with_sign
+from pypto_dsl.compiler.ops.definition import Call, Number, Tensor, Typing, op
+from pypto_dsl.compiler.ops.floats import (
+    FORMATS,
+    bits,
+    is_infinite,
+    is_nan,
+    is_negative,
+    layout,
+    number,
+    product_error,
+    sign_of,
+    split_exponent,
+    with_sign,
+)
 from pypto_dsl.compiler.ops.logical import logical_and, logical_or, logical_xor
 from pypto_dsl.compiler.ops.references import functions
 
@@ -54,17 +67,60 @@ def trunc(input: Tensor) -> Tensor:
     return input if input.type.dtype.is_integer else where(lt(input, 0.0), ceil(input), floor(input))
 
 
-@op(types=typing.keep, shape=shapes.same, reference=functions.round_decimals, family="elementwise", bound={"f32": 2},
-    derivation="two roundings; with 0 decimals none", dtypes=typing.NUMBERS, scale=lambda x, decimals=0, **_: np.abs(x) + 10.0 ** -decimals)
+def _decimals(call: Call) -> Typing:
+    """The operand's dtype; powers of ten beyond its range are refused (PT111)."""
+    found = typing.keep(call)
+    limit = 308 if found.typing.compute is F64 else 38
+    given = int(call.attributes["decimals"])
+    if not -limit <= given <= limit:
+        raise call.refuse("PT111", f"round takes -{limit} to {limit} decimals of {found.results[0].dtype}, and got {given}",
+                          help="a float has no digits there: leave the rounding out")
+    return found
+
+
+def _power_of_ten(exponent: int, dtype: DType) -> tuple[float, float]:
+    """10**exponent as a float of ``dtype`` and the rest, which is 0 up to 10 in f32 and 22 in f64."""
+    exact = 10**exponent
+    upper = float(np.asarray(float(exact), dtype.numpy).astype(np.float64))
+    return upper, float(exact - int(upper))
+
+
+def _settled(near: Tensor, error: Tensor) -> Tensor:
+    """The integer nearest to ``near + error``, halves to even where they are exact; the error is at most an ulp of ``near``."""
+    whole = rint(near)
+    rest = sub(near, whole)
+    up, down = gt(add(sub(rest, 0.5), error), 0.0), lt(add(add(rest, 0.5), error), 0.0)
+    return where(up, add(whole, 1.0), where(down, sub(whole, 1.0), whole))
+
+
+@op(types=_decimals, shape=shapes.same, reference=functions.round_decimals, family="elementwise", bound={"f32": 1.5},
+    derivation="the integer is exact; its product or quotient with the power of ten rounds once, and once more where that is in two parts",
+    dtypes=typing.NUMBERS)
 def round(input: Tensor, decimals: int = 0) -> Tensor:
-    """The nearest multiple of 10**-decimals, halves to even; integers are unchanged."""
+    """The nearest multiple of 10**-decimals, halves to even; integers are unchanged.
+
+    The exact value decides: FP32's 2.35 lies below 2.35 and gives 2.3, where rint(2.35 * 10) / 10 gives 2.4. The multiple is rounded once.
+    """
     if input.type.dtype.is_integer:
         return input
     if decimals == 0:
         return rint(input)
-    factor = 10.0 ** math.fabs(decimals)
-    made = div(rint(mul(input, factor)), factor) if decimals > 0 else mul(rint(div(input, factor)), factor)
-    return where(lt(abs(made), math.inf), made, input)
+    upper, rest = _power_of_ten(builtins.abs(decimals), input.type.dtype)
+    whole = 2.0 ** (layout(input).fraction + 1)  # from here on the nearest multiple is the float itself
+    if decimals > 0:
+        scaled = mul(input, upper)
+        error = product_error(input, number(upper, input.type.dtype), scaled)
+        near = _settled(scaled, error if rest == 0.0 else add(error, mul(input, rest)))
+        made = div(near, upper)
+        made = made if rest == 0.0 else sub(made, mul(made, rest / upper))
+    else:
+        scaled = div(input, upper)
+        back = mul(scaled, upper)
+        error = sub(sub(input, back), product_error(scaled, number(upper, input.type.dtype), back))
+        near = _settled(scaled, div(error if rest == 0.0 else sub(error, mul(scaled, rest)), upper))
+        made = mul(near, upper)
+        made = made if rest == 0.0 else add(made, mul(near, rest))
+    return where(lt(abs(scaled), whole), with_sign(abs(made), input), input)
 
 
 @op(types=typing.keep, shape=shapes.same, reference=functions.quiet(lambda x: np.where(np.isinf(x), np.copysign(0.0, x), x - np.trunc(x))),

@@ -9,6 +9,7 @@ import numpy as np
 
 from pypto_dsl.compiler.dtypes import F32, DType
 from pypto_dsl.compiler.ops import reference
+from pypto_dsl.compiler.ops.reference import within
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -159,6 +160,38 @@ def xlogy(x: Array, y: Array, **_: Any) -> Array:
         return np.where((x == 0) & ~np.isnan(y), 0.0, x * np.log(y))
 
 
+# Sums of products: each step reaches as far as its dtype does, so that what overflows on the way is inf, and NaN beside another.
+
+
+def mac(x: Array, a: Array, b: Array, source: DType = F32, **_: Any) -> Array:
+    """x * a + b."""
+    with np.errstate(all="ignore"):
+        return np.asarray(within(x * a, source) + b)
+
+
+def axpy(y: Array, x: Array, alpha: float = 1.0, source: DType = F32, **_: Any) -> Array:
+    """alpha * x + y."""
+    return mac(x, np.asarray(float(alpha)), y, source)
+
+
+def addcmul(x: Array, a: Array, b: Array, value: float = 1.0, source: DType = F32, **_: Any) -> Array:
+    """x + a * b * value."""
+    with np.errstate(all="ignore"):
+        return np.asarray(x + within(within(a * b, source) * value, source))
+
+
+def addcdiv(x: Array, a: Array, b: Array, source: DType = F32, **_: Any) -> Array:
+    """x + a / b."""
+    with np.errstate(all="ignore"):
+        return np.asarray(x + within(a / b, source))
+
+
+def lerp(x: Array, end: Array, weight: Array, source: DType = F32, **_: Any) -> Array:
+    """x + weight * (end - x)."""
+    with np.errstate(all="ignore"):
+        return np.asarray(x + within(weight * within(end - x, source), source))
+
+
 def nextafter(a: Array, b: Array, source: DType = F32, **_: Any) -> Array:
     """The neighbour of ``a`` in its own dtype, towards ``b``."""
     first, second = (reference.round_to(v, source) for v in (a, b))
@@ -233,22 +266,49 @@ def lcm(a: Array, b: Array, **_: Any) -> Array:
         return np.asarray(np.abs(np.where(divisor == 0, 0, floor_div(a, divisor) * b)).astype(np.asarray(a).dtype))
 
 
-def isclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False, **_: Any) -> Array:
+def isclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False, source: DType = F32, **_: Any) -> Array:
     """|a - b| <= atol + rtol * |b|; infinities are close to themselves only."""
     with np.errstate(all="ignore"):
-        near = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(a) & np.isfinite(b)
+        near = (within(np.abs(a - b), source) <= within(atol + rtol * np.abs(b), source)) & np.isfinite(a) & np.isfinite(b)
         same = (a == b) | (np.isnan(a) & np.isnan(b) & equal_nan)
     return near | same
 
 
+def _halves(x: Array) -> tuple[Array, Array]:
+    """float64 in two parts of 26 bits, whose products are exact (Veltkamp); NaN beyond 2**996."""
+    upper = x * 134217729.0
+    upper = upper - (upper - x)
+    return upper, x - upper
+
+
+def _product_error(x: Array, y: Array, product: Array) -> Array:
+    """x * y - product exactly (Dekker 1971)."""
+    (xh, xl), (yh, yl) = _halves(x), _halves(y)
+    return np.asarray(xl * yl - (((product - xh * yh) - xh * yl) - xl * yh))
+
+
 def round_decimals(x: Array, decimals: int = 0, **_: Any) -> Array:
-    """Halves to even at ``decimals`` digits after the point: rint(x * 10**decimals) / 10**decimals; x itself where that overflows."""
-    if not np.issubdtype(np.asarray(x).dtype, np.floating):
+    """The multiple of 10**-decimals nearest to the exact value, halves to even; x itself where the quotient is 2**53 or more."""
+    x = np.asarray(x)
+    if not np.issubdtype(x.dtype, np.floating):
         return x
+    if decimals == 0:
+        return np.rint(x)
+    exact = 10 ** abs(decimals)
+    upper = np.asarray(float(exact))
+    rest = float(exact - int(float(exact)))  # 0 up to 10**22
     with np.errstate(all="ignore"):
-        factor = 10.0 ** abs(decimals)
-        scaled = np.rint(x * factor) / factor if decimals >= 0 else np.rint(x / factor) * factor
-        return np.where(np.isfinite(scaled), scaled, x) if decimals else np.rint(x)
+        scaled = x * upper if decimals > 0 else x / upper
+        if decimals > 0:
+            error = _product_error(x, upper, scaled) + x * rest
+        else:
+            back = scaled * upper
+            error = (((x - back) - _product_error(scaled, upper, back)) - scaled * rest) / upper
+        whole = np.rint(scaled)
+        left = scaled - whole
+        whole = whole + np.where((left - 0.5) + error > 0, 1.0, np.where((left + 0.5) + error < 0, -1.0, 0.0))
+        made = whole / upper - whole / upper * (rest / upper) if decimals > 0 else whole * upper + whole * rest
+        return np.where(np.abs(scaled) < 2.0**53, np.copysign(made, x), x)
 
 
 def sign(x: Array, **_: Any) -> Array:

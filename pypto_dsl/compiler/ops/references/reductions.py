@@ -64,23 +64,25 @@ def nanprod(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array
     return prod(replacing_nan(x, 1.0), dim, keepdim)
 
 
-def nanmean(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+def nanmean(x: Array, dim: Dim = None, keepdim: bool = False, source: DType = F32, **_: Any) -> Array:
     present = ~np.isnan(x)
     with np.errstate(all="ignore"):
-        return np.asarray(reference.sum(np.where(present, x, 0.0), dim, keepdim) / np.sum(present, axis=axes(x, dim), keepdims=keepdim))
+        total = reference.within(reference.sum(np.where(present, x, 0.0), dim, keepdim), source)
+        return np.asarray(total / np.sum(present, axis=axes(x, dim), keepdims=keepdim))
 
 
-def var(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, **_: Any) -> Array:
+def var(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, source: DType = F32, **_: Any) -> Array:
     """Two passes: the mean, then the squared distances from it, divided by max(0, N - correction)."""
     count = math.prod(x.shape[a] for a in axes(x, dim))
     with np.errstate(all="ignore"):
-        centred = x - reference.mean(x, dim, True)
-        return np.asarray(reference.sum(centred * centred, dim, keepdim) / np.float64(max(0, count - correction)))
+        centred = reference.within(x - reference.mean(x, dim, True, source), source)
+        total = reference.within(reference.sum(reference.within(centred * centred, source), dim, keepdim), source)
+        return np.asarray(total / np.float64(max(0, count - correction)))
 
 
-def std(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, **_: Any) -> Array:
+def std(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, source: DType = F32, **_: Any) -> Array:
     with np.errstate(all="ignore"):
-        return np.asarray(np.sqrt(var(x, dim, correction, keepdim)))
+        return np.asarray(np.sqrt(reference.within(var(x, dim, correction, keepdim, source), source)))
 
 
 def euclidean_norm(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
@@ -192,7 +194,7 @@ def attention(query: Array, key: Array, value: Array, mask: Array | None = None,
     """softmax(query @ key.T * scale + mask) @ value; a row that may see nothing is NaN."""
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     with np.errstate(all="ignore"):
-        scores = np.matmul(query, np.swapaxes(key, -1, -2)) * factor
+        scores = reference.within(reference.matmul(query, np.swapaxes(key, -1, -2), source=source) * factor, source)
         if is_causal:
             rows, cols = scores.shape[-2:]
             scores = np.where(np.arange(cols)[None, :] <= np.arange(rows)[:, None] + (cols - rows), scores, -np.inf)
