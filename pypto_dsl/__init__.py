@@ -8,7 +8,8 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-_MODULES = frozenset({"compiler", "codegen", "runtime", "frontend", "driver", "cli", "measure", "explain"})
+_MODULES = frozenset({"compiler", "codegen", "runtime", "frontend", "driver", "cli", "measure", "explain", "experimental", "operation",
+                      "pypto_impl"})
 
 
 def __getattr__(name: str) -> Any:

@@ -28,7 +28,7 @@ from pypto_dsl.frontend.spans import here, node_span
 from pypto_dsl.frontend.tensor import Tensor
 from pypto_dsl.frontend.trace import NeedsValue, current
 from pypto_dsl.frontend.verify import compare, pending
-from pypto_dsl.frontend.vocabulary import Annotation
+from pypto_dsl.frontend.vocabulary import Annotation, TileOpFormat
 
 Key = tuple[tuple[str, Any], ...]
 
@@ -38,9 +38,14 @@ class Specialisation:
     """One captured form of a kernel: the key that selects it, why it was made, and what was compiled from it per target."""
 
     key: Key
-    reason: str
+    because: Callable[[], str]
     captured: Captured
     executors: dict[str, targets.Executor] = field(default_factory=dict)
+
+    @functools.cached_property
+    def reason(self) -> str:
+        """Why it was made, worked out when somebody asks."""
+        return self.because()
 
     @property
     def graph(self) -> Graph:
@@ -121,6 +126,7 @@ class Kernel:
                           for i, (n, p) in enumerate(self.signature.parameters.items())}
         self._annotations: dict[str, Any] | None = None
         self._entries: dict[Key, list[Specialisation]] = {}
+        self._made: list[Specialisation] = []  # oldest first; only ever appended to
         self._constant_floats: dict[str, str] = {}
         self._shortcuts: dict[Any, Shortcut] = {}
         self._lock = threading.RLock()
@@ -319,24 +325,31 @@ class Kernel:
                 fixed = {**arguments.fixed, needed.parameter: floats.pop(needed.parameter)}
                 arguments = Arguments(arguments.tensors, floats, arguments.integers, fixed)
         key = self._key(arguments)
-        made = Specialisation(key, self._reason(key) + (f" ({why})" if why else ""), captured)
+        earlier = len(self._made)
+        read = self._changed_read(key)
+        because = (lambda: read or self._reason(key, earlier)) if not why else lambda: f"{read or self._reason(key, earlier)} ({why})"
+        made = Specialisation(key, because, captured)
+        self._made.append(made)
         self._entries.setdefault(key, []).append(made)
         return made
 
-    def _reason(self, key: Key) -> str:
-        """Why a new specialisation was needed: what differs from the nearest that there is."""
-        every = self.specializations()
-        if not every:
-            return "first call"
+    def _changed_read(self, key: Key) -> str:
+        """Which variable had another value when the kernel was captured for this key before; "" when it was not."""
         for entry in self._entries.get(key, ()):
             changed = next((r for r in entry.captured.reads if not r.holds()), None)
             if changed is not None:
                 return f"{changed.kind} `{changed.name}` was {shown(changed.seen)} and is {shown(changed.now())}"
-        return min((_differences(entry.key, key) for entry in every), key=len)[0]
+        return ""
+
+    def _reason(self, key: Key, earlier: int) -> str:
+        """Why a new specialisation was needed: what differs from the nearest of the ``earlier`` ones."""
+        if not earlier:
+            return "first call"
+        return min((_differences(entry.key, key) for entry in self._made[:earlier]), key=len)[0]
 
     def specializations(self) -> list[Specialisation]:
         """Every captured form with the reason it was made, oldest first."""
-        return [entry for entries in self._entries.values() for entry in entries]
+        return list(self._made)
 
     specialisations = specializations
 
@@ -393,6 +406,8 @@ class Kernel:
     def remarks(self, found: Specialisation) -> tuple[list[str], list[str]]:
         """What `explain` adds to a graph: options and hints without effect here; specialisations with their reasons, and warnings."""
         hints = [f"{group}.{name} = {value!r}" for group, values in self.options.groups.items() for name, value in values.items()]
+        hints += [f"format of {name}: {a.format.name}" for name, a in self.annotations.items()
+                  if isinstance(a, Annotation) and a.format is not TileOpFormat.TILEOP_ND]
         hints += [f"{kind}: {text}" + (f" ({span})" if span else "") for kind, text, span in found.captured.hints]
         notes = [f"specialised for {s.describe()}: {s.reason}" for s in self.specializations()]
         return hints, notes + [warning.message for warning in found.captured.warnings]

@@ -1,7 +1,7 @@
 """`pypto.loop` and `pypto.loop_unroll`: bodies recorded once, turns that are inlined, and what a loop carries."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from pypto_dsl.frontend import scalar
 from pypto_dsl.frontend.names import UNBOUND, Unusable, described, is_number, revived, same
 from pypto_dsl.frontend.scalar import BoolLike, IntLike, SymbolicBool, SymbolicScalar, index_of, is_symbolic
 from pypto_dsl.frontend.spans import here
+from pypto_dsl.frontend.spellings import bounds_of
 from pypto_dsl.frontend.tensor import Tensor, handle_of
 from pypto_dsl.frontend.trace import Carry, Cell, LoopBounds, Trace, differing_axes, merge, need
 
@@ -74,10 +75,8 @@ def _turns_of(trace: Trace, condition: SymbolicBool) -> IntLike:
     return trace.symbol(made[0], "turns", minimum=0)
 
 
-def _range(args: Sequence[Any], what: str) -> LoopBounds:
-    if not 1 <= len(args) <= 3:
-        raise error("PT110", f"{what} takes one to three bounds (stop; start, stop; start, stop, step), and got {len(args)}", here())
-    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
+def _range(args: Sequence[Any], named: Mapping[str, Any], what: str) -> LoopBounds:
+    start, stop, step = bounds_of(args, {k: v for k, v in named.items() if k in ("start", "stop", "step")}, what, "stop")
     bounds = LoopBounds(_bound(start), _bound(stop), _bound(step))
     if isinstance(bounds.step, int) and bounds.step <= 0:
         raise error("PT146", f"{what} has the step {bounds.step}", here(),
@@ -95,7 +94,7 @@ def loop(*args: Any, name: str = "", idx_name: str = "", unroll_list: Any = None
     attributes = {"name": name} if name else {}
     if parallel:
         attributes["parallel"] = parallel
-    return LoopRange(_range(args, "pypto.loop"), attributes=attributes, label=idx_name)
+    return LoopRange(_range(args, hints, "pypto.loop"), attributes=attributes, label=idx_name)
 
 
 def loop_unroll(*args: Any, name: str = "", idx_name: str = "", unroll_list: Iterable[int] = (1,), submit_before_loop: Any = None,
@@ -110,7 +109,7 @@ def loop_unroll(*args: Any, name: str = "", idx_name: str = "", unroll_list: Ite
     if any(isinstance(f, bool) or not isinstance(f, int) or f < 1 for f in factors):
         raise error("PT146", f"unroll factors are positive ints, and got {list(unroll_list)!r}", here(), help="unroll_list=[4, 2, 1]")
     attributes = {"name": name} if name else {}
-    return LoopRange(_range(args, "pypto.loop_unroll"), tuple(sorted(factors, reverse=True)), True, attributes, idx_name)
+    return LoopRange(_range(args, hints, "pypto.loop_unroll"), tuple(sorted(factors, reverse=True)), True, attributes, idx_name)
 
 
 def _bounds_of(index: Any, what: str) -> LoopBounds:

@@ -1,24 +1,18 @@
 """Every public name of the language, and the error of one that does not exist."""
 from __future__ import annotations
 
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from pypto_dsl import driver
 from pypto_dsl.compiler.dtypes import BY_PYPTO
 from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
-from pypto_dsl.frontend import constants, loops, operations, options, verify, vocabulary
+from pypto_dsl.frontend import constants, loops, operations, options, pass_config, products, verify, vocabulary
 from pypto_dsl.frontend.capture import KernelWarning
 from pypto_dsl.frontend.foreign import UnknownName, unknown
 from pypto_dsl.frontend.scalar import SymbolicScalar
 from pypto_dsl.frontend.tensor import Tensor
 from pypto_dsl.frontend.vocabulary import ALIASES, UNAVAILABLE, dtype_named
-
-
-def _experimental() -> ModuleType:
-    module = ModuleType("pypto.experimental", "Names without a promise of stability.")
-    vars(module)["set_operation_options"] = options.set_operation_options
-    return module
 
 
 def _groups() -> dict[str, Any]:
@@ -39,11 +33,16 @@ NAMES: dict[str, Any] = {
     "jit": driver.jit, "options": options.options, "constant": constants.constant,
     "loop": loops.loop, "loop_unroll": loops.loop_unroll, "cond": loops.cond,
     "is_loop_begin": loops.is_loop_begin, "is_loop_end": loops.is_loop_end,
+    "matmul": products.matmul, "scaled_mm": products.scaled_mm,
     "min": operations.min, "max": operations.max, "ceildiv": operations.ceildiv, "bytes_of": operations.bytes_of,
     **{n: getattr(options, n) for n in ("set_vec_tile_shapes", "get_vec_tile_shapes", "set_cube_tile_shapes", "get_cube_tile_shapes",
-                                        "set_conv_tile_shapes", "set_matrix_size", "set_semantic_label")},
+                                        "set_conv_tile_shapes", "get_conv_tile_shapes", "set_matrix_size", "set_semantic_label",
+                                        "reset_options")},
+    **{n: getattr(pass_config, n) for n in ("set_pass_config", "get_pass_config", "get_pass_configs", "set_pass_default_config",
+                                            "get_pass_default_config")},
+    "ROUND_DOWN": vocabulary.DequantScaleRoundingMode.ROUND_DOWN, "ROUND_UP": vocabulary.DequantScaleRoundingMode.ROUND_UP,
     **{n: getattr(verify, n) for n in ("set_verify_golden_data", "pass_verify_print", "pass_verify_save")},
-    "experimental": _experimental(), "platform": SimpleNamespace(npuarch=""),
+    "platform": SimpleNamespace(npuarch=""),
     "error": SimpleNamespace(FeError=KernelError, PyptoError=KernelError),
     "KernelError": KernelError, "KernelWarning": KernelWarning, "CompilerBug": CompilerBug, "Diagnostic": Diagnostic,
 }

@@ -24,9 +24,10 @@ from pypto_dsl.frontend.foreign import PROTOCOLS
 from pypto_dsl.frontend.options import check_tile
 from pypto_dsl.frontend.scalar import FLOAT_ARITHMETIC, IntLike, SymbolicBool, SymbolicScalar, index_of, is_integer, is_symbolic
 from pypto_dsl.frontend.spans import here
+from pypto_dsl.frontend.spellings import bounds_of, respelled
 from pypto_dsl.frontend.tensor import Tensor, assemble_into, expanded, filled, handle_of, truth_of, wrap
 from pypto_dsl.frontend.trace import Cell, Trace, as_shape, current, need, whole
-from pypto_dsl.frontend.vocabulary import Element, ReLuType
+from pypto_dsl.frontend.vocabulary import Element
 
 # Entries of the op table that have another spelling here, or that only the compiler makes.
 INTERNAL = frozenset({"constant", "extent", "iota", "insert", "load_scalar", "empty"})
@@ -73,6 +74,8 @@ def attribute(name: str, x: Any) -> Any:
 def record(definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record one use of an operation in the current kernel; outside kernels evaluate it on arrays."""
     trace = current()
+    if kwargs:
+        kwargs = respelled(definition.name, [p.name for p in definition.parameters], kwargs)
     if trace is None:
         return eager.evaluate(definition.name, public(definition), args, kwargs)
     made = wrap(record_values(trace, definition, args, kwargs))
@@ -81,17 +84,14 @@ def record(definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any]
 
 def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """As `record`, giving Values."""
-    parameters = definition.parameters
-    by_name = {p.name: p for p in parameters}
-    spread = next((i for i, p in enumerate(parameters) if p.variadic), len(parameters))
 
     def convert(parameter: Parameter | None, x: Any) -> Any:
         return x if parameter is None else operand(trace, parameter, x) if parameter.kind == "tensor" else attribute(parameter.name, x)
 
     def run() -> Any:
         # numbers are recorded as part of the operation, so that they carry its span
-        given = [convert(parameters[min(i, spread)] if min(i, spread) < len(parameters) else None, x) for i, x in enumerate(args)]
-        named = {k: convert(by_name.get(k), x) for k, x in kwargs.items()}
+        given = [convert(definition.parameter_at(i), x) for i, x in enumerate(args)]
+        named = {k: convert(definition.parameter_named(k), x) for k, x in kwargs.items()}
         return definition(*given, **named)
 
     try:
@@ -154,10 +154,11 @@ def _generated(definition: OpDefinition) -> Callable[..., Any]:
     return function
 
 
-def own(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose spelling is the language's own; outside kernels it evaluates on arrays. It raises PT110 for wrong arguments."""
+def called_outside_too(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` of tensors, which outside kernels evaluates on arrays. It raises PT110 for wrong arguments."""
 
     def called(*args: Any, **kwargs: Any) -> Any:
+        kwargs = respelled(function.__name__, signature.parameters, kwargs)
         try:
             signature.bind(*args, **kwargs)
         except TypeError as wrong:
@@ -175,7 +176,12 @@ def own(function: Callable[..., Any]) -> Callable[..., Any]:
     called.__doc__ = function.__doc__
     called.__signature__ = signature  # type: ignore[attr-defined]
     called.__wrapped__ = function  # type: ignore[attr-defined]
-    _PUBLIC[function.__name__] = called
+    return called
+
+
+def own(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`called_outside_too` for a function of the language itself, whose spelling is not the op table's."""
+    called = _PUBLIC[function.__name__] = called_outside_too(function)
     return called
 
 
@@ -203,7 +209,8 @@ def need_dtype(x: Any, name: str) -> DType:
     raise error("PT117", f"{name} needs a dtype, and got {x!r}", here(), help="dtypes are pypto.DT_FP32, pypto.DT_BF16, ...")
 
 
-def _record(name: str, *args: Any, **kwargs: Any) -> Any:
+def recorded(name: str, *args: Any, **kwargs: Any) -> Any:
+    """One use of the op table's operation ``name``."""
     return record(REGISTRY[name], args, kwargs)
 
 
@@ -219,13 +226,13 @@ def view(input: Any, shape: Any = None, offsets: Any = None, *, valid_shape: Any
     """
     x = tensor_operand(input, "view")
     if dtype is not None:
-        x = _record("bitcast", x, need_dtype(dtype, "view"))
+        x = recorded("bitcast", x, need_dtype(dtype, "view"))
         if shape is None:
             return x
     extents = as_shape(x.shape if shape is None else shape)
     starts = whole(len(extents)) if offsets is None else as_shape(offsets)
     valid = None if valid_shape is None else as_shape(valid_shape)
-    return _record("view", x, extents, starts, valid)
+    return recorded("view", x, extents, starts, valid)
 
 
 @own
@@ -290,24 +297,25 @@ def ones(*size: Any, dtype: DType = F32) -> Any:
 
 
 @own
-def arange(*args: Any) -> Any:
-    """``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``: FP32 if any argument is a float, else INT32. Raises PT110."""
+def arange(*args: Any, **named: Any) -> Any:
+    """``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``, by name too: FP32 if any is a float, else INT32. PT110."""
+    args = bounds_of(args, named, "arange", "end")
     if not 1 <= len(args) <= 3 or not all(isinstance(a, (int, float)) for a in args):
         raise error("PT110", f"arange takes one to three numbers known now, and got {', '.join(map(repr, args))}", here())
-    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
-    return _record("arange", start, stop, step, F32 if any(isinstance(a, float) for a in args) else I32)
+    start, stop, step = args
+    return recorded("arange", start, stop, step, F32 if any(isinstance(a, float) for a in args) else I32)
 
 
 @own
 def concat(tensors: Any, dim: int = 0) -> Any:
     """The tensors of a list one after the other along ``dim``."""
-    return _record("concat", *(tensor_operand(t, "concat") for t in need_list(tensors, "concat")), dim=dim)
+    return recorded("concat", *(tensor_operand(t, "concat") for t in need_list(tensors, "concat")), dim=dim)
 
 
 @own
 def expand_clone(input: Any, shape: Any, *, valid_shape: Any = None) -> Any:
     """``input`` repeated along its axes of extent 1 up to ``shape``."""
-    return _record("expand_clone", input, as_shape(shape), None if valid_shape is None else as_shape(valid_shape))
+    return recorded("expand_clone", input, as_shape(shape), None if valid_shape is None else as_shape(valid_shape))
 
 
 @own
@@ -320,44 +328,13 @@ def cast(input: Any, dtype: DType, mode: Any = "CAST_NONE", satmode: Any = "OFF"
     need_dtype(dtype, "cast")
     if x.dtype == dtype and not x.type.weak:
         return x
-    return _record("cast", x, dtype, *(m.name if isinstance(m, enum.Enum) else m for m in (mode, satmode)))
-
-
-_EXTENDED = frozenset({"bias_tensor", "scale", "scale_tensor", "relu_type", "trans_mode"})
-
-
-@own
-def matmul(input: Any, mat2: Any, out_dtype: DType | None = None, *, a_trans: bool = False, b_trans: bool = False,
-           c_matrix_nz: bool = False, extend_params: dict[str, Any] | None = None) -> Any:
-    """The matrix product of the last two axes, accumulated in f32 (integers: INT32), rounded once to ``out_dtype``.
-
-    ``extend_params`` may name ``bias_tensor`` (added before the rounding), ``scale`` and ``relu_type``. Raises PT303, PT304 for shapes,
-    PT111 for options that have no meaning here.
-    """
-    a, b = tensor_operand(input, "matmul"), tensor_operand(mat2, "matmul")
-    extra = dict(extend_params or {})
-    if c_matrix_nz or set(extra) - _EXTENDED or "scale_tensor" in extra:
-        what = "c_matrix_nz" if c_matrix_nz else next(k for k in extra if k not in _EXTENDED or k == "scale_tensor")
-        raise error("PT111", f"matmul cannot take `{what}`", here(), help="apply it to the product: pypto.mul(pypto.matmul(a, b), scale)")
-    integers = a.dtype.is_integer and b.dtype.is_integer
-    inner = I32 if integers else F32
-    fused = {k: v for k, v in extra.items() if k != "trans_mode" and v is not None}
-    product = _record("matmul", a, b, inner if fused else out_dtype, a_trans, b_trans)
-    if not fused:
-        return product
-    if "bias_tensor" in fused:
-        product = _record("add", product, cast(fused["bias_tensor"], inner))
-    if "scale" in fused:
-        product = _record("mul", product, fused["scale"])
-    if fused.get("relu_type") not in (None, ReLuType.NO_RELU):
-        product = _record("relu", product)
-    return cast(product, out_dtype or a.dtype)
+    return recorded("cast", x, dtype, *(m.name if isinstance(m, enum.Enum) else m for m in (mode, satmode)))
 
 
 @own
 def where(condition: Any, input: Any, other: Any) -> Any:
     """``input`` where ``condition`` holds, else ``other``; tensors or numbers."""
-    return _record("where", condition, input, other)
+    return recorded("where", condition, input, other)
 
 
 # ---- in place ------------------------------------------------------------------------------------------------------------------
@@ -496,20 +473,31 @@ def _install_methods() -> None:
     for name in (*REGISTRY, *_PUBLIC):
         if name not in NO_METHODS and not hasattr(Tensor, name):
             setattr(Tensor, name, function_named(name))
-    setattr(Tensor, "assemble", _assemble_method)  # noqa: B010
-    setattr(Tensor, "__matmul__", _matmul_method)  # noqa: B010
+    own_methods = {"assemble": _assemble_method, "where": _where_method, "tril_": _in_place("tril"), "triu_": _in_place("triu"),
+                   "concat": staticmethod(concat)}
+    for name, method in own_methods.items():
+        setattr(Tensor, name, method)
     for name, protocol in PROTOCOLS.items():
         setattr(Tensor, name, protocol)
 
 
-def _assemble_method(self: Tensor, src: Any, offsets: Any) -> None:
-    """Write the live part of ``src`` into this tensor at ``offsets``."""
-    assemble(src, offsets, self)
+def _assemble_method(self: Tensor, input: Any, offsets: Any) -> None:
+    """Write the live part of ``input`` into this tensor at ``offsets``."""
+    assemble(input, offsets, self)
 
 
-def _matmul_method(self: Tensor, other: Any) -> Any:
-    """``self @ other``."""
-    return matmul(self, other)
+def _where_method(self: Tensor, condition: Any, y: Any) -> Any:
+    """This tensor where ``condition`` holds, else ``y``."""
+    return where(condition, self, y)
+
+
+def _in_place(name: str) -> Callable[..., Tensor]:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        self.move(recorded(name, self, *args, **kwargs))
+        return self
+
+    method.__name__, method.__doc__ = f"{name}_", f"`{name}` of this tensor, written into it."
+    return method
 
 
 def function_named(name: str) -> Callable[..., Any]:

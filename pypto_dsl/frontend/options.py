@@ -144,6 +144,11 @@ def get_group(group: str) -> dict[str, Any]:
     return dict(_SCOPE.get().get(group, {}))
 
 
+def reset_options() -> None:
+    """Forget what `set_pass_options(...)` and its like, and `pypto.options(...)`, have set."""
+    _SCOPE.set({})
+
+
 # ---- tile shapes -------------------------------------------------------------------------------------------------------------
 
 _SET: contextvars.ContextVar[TileState | None] = contextvars.ContextVar("tiles_set", default=None)
@@ -235,6 +240,11 @@ def set_conv_tile_shapes(*sizes: Any, **named: Any) -> None:
     _written().convolution = (*sizes, *sorted(named.items()))
 
 
+def get_conv_tile_shapes() -> tuple[Any, ...] | None:
+    """What `set_conv_tile_shapes` was given, which nothing reads: there are no convolutions here."""
+    return _read().convolution
+
+
 def set_matrix_size(*sizes: Any) -> None:
     """The extents of the matrix product that follows; the compiler knows them, so this is a hint."""
     given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else sizes
@@ -251,8 +261,17 @@ def set_semantic_label(label: str) -> None:
         trace.hints.append(("semantic_label", label, here()))
 
 
+_OPERATION: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("operation_options", default={})  # noqa: B039
+
+
+def get_operation_options() -> dict[str, Any]:
+    """What `set_operation_options` was last given."""
+    return dict(_OPERATION.get())
+
+
 def set_operation_options(**options_: Any) -> None:
     """Hints for single operations (experimental in PyPTO): recorded, and shown by `explain`."""
+    _OPERATION.set({**_OPERATION.get(), **options_})
     trace = current()
     if trace is not None:
         trace.hints += [("operation_options", f"{k} = {v!r}", here()) for k, v in options_.items()]

@@ -113,9 +113,20 @@ class Tensor(metaclass=_TensorMeta):
         """The shape, or one extent."""
         return self.shape if axis is None else self.shape[axis]
 
-    def set_cache_policy(self, policy: Any, enable: bool = True) -> None:
+    @property
+    def id(self) -> int:
+        """A number that no other variable of the kernel has."""
+        return id(self.cell)
+
+    def set_cache_policy(self, policy: Any, value: bool = True) -> None:
         """A hint for the device's cache: recorded, and shown by `explain`."""
-        need("set_cache_policy").hints.append(("cache_policy", f"{self.name}: {getattr(policy, 'name', policy)} {enable}", here()))
+        trace = need("set_cache_policy")
+        trace.policies[self.cell, policy] = bool(value)
+        trace.hints.append(("cache_policy", f"{self.name}: {getattr(policy, 'name', policy)} {value}", here()))
+
+    def get_cache_policy(self, policy: Any) -> bool:
+        """What `set_cache_policy` was last given for ``policy``."""
+        return need("get_cache_policy").policies.get((self.cell, policy), False)
 
     def __len__(self) -> int:
         if not self.dim:
@@ -204,14 +215,15 @@ class Tensor(metaclass=_TensorMeta):
             source = trace.emit(lambda: reshape_op(source, shape))
         assemble_into(trace, self, source, window.offsets)
 
-    def move(self, value: Any) -> None:
-        """Write the live part of ``value`` at the start: the other spelling of ``self[:] = value``.
+    def move(self, other: Any) -> None:
+        """Write the live part of ``other`` at the start: the other spelling of ``self[:] = other``.
 
         A number fills the tensor; another rank with as many elements is reshaped. Raises PT205 for a dtype that does not join to
         this tensor's, PT314 for another shape.
         """
         trace = need("writing a tensor")
         target = self.value
+        value = other
         if not isinstance(value, Tensor):
             value = filled(trace, target.type.shape, value, self.dtype)
         elif value.dim == 0 and target.type.rank:

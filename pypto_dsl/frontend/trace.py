@@ -148,6 +148,7 @@ class Trace:
         self.rebinds: list[Rebind] = []
         self.local_writes: list[LocalWrite] = []
         self.hints: list[tuple[str, str, Span | None]] = []
+        self.policies: dict[tuple[Cell, Any], bool] = {}
         self.functions: dict[int, Any] = {}
         self.taken: set[str] = set()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pypto_dsl.compiler.dtypes import BY_PYPTO, DType
 from pypto_dsl.compiler.errors import error
+from pypto_dsl.frontend.pass_config import PassConfigKey
 from pypto_dsl.frontend.spans import here
 
 # PyPTO's dtypes that exist here under another name, or not at all.
@@ -134,6 +135,30 @@ class ScatterMode(enum.Enum):
     MULTIPLY = 2
 
 
+class ReduceMode(enum.Enum):
+    """How concurrent writes to one element meet."""
+
+    ATOMIC_ADD = 0
+
+
+class DequantScaleRoundingMode(enum.Enum):
+    """How the shared scale of a block is rounded; here always down, as MX 1.0 has it."""
+
+    ROUND_DOWN = 0
+    ROUND_UP = 1
+
+
+class OpType(enum.Enum):
+    """A comparison of symbolic integers."""
+
+    EQ = 0
+    NE = 1
+    LT = 2
+    LE = 3
+    GT = 4
+    GE = 5
+
+
 class CompStage(enum.Enum):
     """Where PyPTO stops compiling when asked to (`compile_stage`); accepted, without meaning here."""
 
@@ -155,7 +180,7 @@ class LogBaseType(enum.Enum):
 
 ENUMERATIONS: tuple[type[enum.Enum], ...] = (
     RunMode, StatusType, TileOpFormat, CastMode, SaturationMode, PrecisionType, ReLuType, OutType, TopKAlgo, CachePolicy, TransMode,
-    ScatterMode, LogBaseType, CompStage)
+    ScatterMode, LogBaseType, CompStage, ReduceMode, DequantScaleRoundingMode, OpType, PassConfigKey)
 DYNAMIC, STATIC = StatusType.DYNAMIC, StatusType.STATIC
 
 
@@ -169,10 +194,14 @@ class Element:
 
 @dataclass(frozen=True)
 class Annotation:
-    """What a parameter promises: a shape pattern of ints, DYNAMIC, STATIC and a final `...`, and a dtype; None promises nothing."""
+    """What a parameter promises: a shape pattern of ints, DYNAMIC, STATIC and a final `...`, and a dtype; None promises nothing.
+
+    ``format`` is PyPTO's layout on a device. Arrays are strided here whatever it says, and so are a tensor's elements and their order.
+    """
 
     shape: tuple[Any, ...] | None = None
     dtype: DType | None = None
+    format: TileOpFormat = TileOpFormat.TILEOP_ND
 
     def pattern(self, rank: int) -> tuple[Any, ...] | None:
         """The pattern with one entry per axis, or None when it has another rank.
@@ -193,7 +222,7 @@ class Annotation:
 
 def annotation(shape: Any = None, dtype: Any = None, format: Any = None) -> Annotation:
     """An Annotation from what stands in `pypto.Tensor(...)`. Raises PT116 for entries that are no dimension, PT117 for no dtype,
-    PT118 for a layout that does not exist here."""
+    PT118 for no layout."""
     if shape is ...:
         shape = None
     if isinstance(shape, DType):
@@ -213,6 +242,6 @@ def annotation(shape: Any = None, dtype: Any = None, format: Any = None) -> Anno
         shape = tuple(e if e is ... or isinstance(e, StatusType) else int(e) for e in shape)
     if dtype is not None and not isinstance(dtype, DType):
         raise error("PT117", f"`{dtype!r}` is no dtype", here(), help="dtypes are pypto.DT_FP32, pypto.DT_BF16, ...")
-    if format is TileOpFormat.TILEOP_NZ:
-        raise error("PT118", "TILEOP_NZ layouts do not exist here", here(), help="leave out `format`: tensors are ND")
-    return Annotation(shape or None, dtype)
+    if format is not None and not isinstance(format, TileOpFormat):
+        raise error("PT118", f"`{format!r}` is no layout", here(), help="layouts are pypto.TileOpFormat.TILEOP_ND and TILEOP_NZ")
+    return Annotation(shape or None, dtype, format or TileOpFormat.TILEOP_ND)

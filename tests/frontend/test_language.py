@@ -35,7 +35,8 @@ def refused(code: str, call: Any) -> str:
 
 ANY = [T(), T, pypto.tensor(), T[...], T([]), T([...]), T([], pypto.DT_FP32), T([4, 8]), T((4, 8), pypto.DT_FP32),
        T[[4, 8], pypto.DT_FP32], T([D, 8]),
-       T([pypto.DYN, ...], pypto.DT_FP32), T([pypto.STATIC, pypto.STATIC]), T([pypto.STATIC]), T([-1, 8]), T(dtype=pypto.DT_FP32)]
+       T([pypto.DYN, ...], pypto.DT_FP32), T([pypto.STATIC, pypto.STATIC]), T([pypto.STATIC]), T([-1, 8]), T(dtype=pypto.DT_FP32),
+       T([4, 8], pypto.DT_FP32, format=pypto.TileOpFormat.TILEOP_NZ)]
 
 
 @pytest.mark.parametrize("form", ANY, ids=map(repr, ANY))
@@ -65,7 +66,7 @@ def test_annotations_as_strings() -> None:
 @pytest.mark.parametrize(("make", "code"), [
     (lambda: T("ab"), "PT116"), (lambda: T([4, "n"]), "PT116"), (lambda: T([..., 4]), "PT116"), (lambda: T([True]), "PT116"),
     (lambda: T([4], "float32"), "PT117"), (lambda: T([4], np.float32), "PT117"),
-    (lambda: T([4], pypto.DT_FP32, format=pypto.TileOpFormat.TILEOP_NZ), "PT118"), (lambda: pypto.DT_HF8, "PT210"),
+    (lambda: T([4], pypto.DT_FP32, format="NZ"), "PT118"), (lambda: pypto.DT_HF8, "PT210"),
     (lambda: pypto.jit(3), "PT119"), (lambda: pypto.jit(pas_options={}), "PT114"), (lambda: pypto.jit(precision="best"), "PT114"),
     (lambda: pypto.jit(pass_options={"enable_slize": True}), "PT114"), (lambda: pypto.jit(pass_options=[1]), "PT114"),
     (lambda: pypto.jit(promotion="torch"), "PT207"), (lambda: pypto.options(pass_option={}), "PT114"),

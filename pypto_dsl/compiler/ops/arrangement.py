@@ -25,8 +25,8 @@ def pad(input: Tensor, pad: tuple[int, ...] = (), mode: str = "constant", value:
     return insert(full(shape, value, input.type.dtype), input, tuple(as_index(b) for b in before))
 
 
-@op(types=typing.keep, shape=shapes.same, reference=indexing.fillpad, family="layout")
-def fillpad(input: Tensor, value: Attribute = 0) -> Tensor:
+@op(types=typing.keep, shape=rules.fillpad, reference=indexing.fillpad, family="layout")
+def fillpad(input: Tensor, mode: str = "constant", value: Attribute = 0) -> Tensor:
     """``input`` with ``value`` wherever it is not live; all of the result is."""
     return insert(full(input.type.shape, value, input.type.dtype), input, (as_index(0),) * input.type.rank)
 

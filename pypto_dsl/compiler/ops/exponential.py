@@ -57,7 +57,7 @@ def _logarithm(x: Tensor, made: Tensor) -> Tensor:
 @op(types=typing.float_unary, shape=shapes.same, reference=functions.quiet(np.log2), family="elementwise", bound={"f32": 2.5},
     derivation="the significand's log within one ulp, its constant's rounding and product, and the exponent's sum", dtypes=typing.FLOATS,
     expands=floats.WIDE)
-def log2(input: Tensor) -> Tensor:
+def log2(input: Tensor, precision_type: str = "INTRINSIC") -> Tensor:
     """The logarithm to base 2; exact at powers of two."""
     significand, exponent = _split(input)
     return _logarithm(input, add(exponent, mul(log(significand), 1.0 / LN2)))
@@ -66,7 +66,7 @@ def log2(input: Tensor) -> Tensor:
 @op(types=typing.float_unary, shape=shapes.same, reference=functions.quiet(np.log10), family="elementwise", bound={"f32": 3},
     derivation="as log2; log10(2) in two parts of which the upper one's product with the exponent is exact", dtypes=typing.FLOATS,
     expands=floats.WIDE)
-def log10(input: Tensor) -> Tensor:
+def log10(input: Tensor, precision_type: str = "INTRINSIC") -> Tensor:
     """The logarithm to base 10."""
     significand, exponent = _split(input)
     upper = 1233.0 / 4096.0  # log10(2) to 11 bits

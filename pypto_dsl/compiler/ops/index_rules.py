@@ -199,13 +199,23 @@ def pad(call: Call) -> Shapes:
     if len(amounts) % 2 or len(amounts) > 2 * len(x) or not all(isinstance(p, int) and p >= 0 for p in amounts):
         raise call.refuse("PT111", f"pad: {amounts!r} for a tensor of rank {len(x)}",
                           help="pairs (before, after), not negative, for the last axis first; use view to cut")
-    if call.attributes["mode"] != "constant":
-        raise call.refuse("PT111", f"pad: there is no mode {call.attributes['mode']!r}", help='the mode is "constant"')
+    _constant_mode(call)
     shape = list(x)
     for i in range(0, len(amounts), 2):
         axis = len(x) - 1 - i // 2
         shape[axis] = shape[axis] + amounts[i] + amounts[i + 1]
     return (tuple(shape),)
+
+
+def _constant_mode(call: Call) -> None:
+    if call.attributes["mode"] != "constant":
+        raise call.refuse("PT111", f"{call.name}: there is no mode {call.attributes['mode']!r}", help='the mode is "constant"')
+
+
+def fillpad(call: Call) -> Shapes:
+    """The operand's shape."""
+    _constant_mode(call)
+    return (_shape(call),)
 
 
 def pair(call: Call) -> Shapes:
@@ -390,6 +400,9 @@ def quant_mx(call: Call) -> Shapes:
     """x's shape, and a scale per 32 elements along `axis`."""
     x = _shape(call)
     whole(call)
+    if call.attributes["mode"] not in ("FLOOR", "ROUND_DOWN"):
+        raise call.refuse("PT111", f"quant_mx: there is no mode {call.attributes['mode']!r}",
+                          help="scales are rounded down: pypto.ROUND_DOWN")
     axis = axis_of(call, call.attributes["axis"], len(x), "axis")
     if (x[axis] % 32).constant != 0:
         raise _mismatch(call, f"axis {axis} has extent {x[axis]}, which is no multiple of the block of 32", "pad it first")

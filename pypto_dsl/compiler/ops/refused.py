@@ -5,20 +5,17 @@ _CONVOLUTION = ("convolutions need a matrix unit fed by image patches on every t
                 "write it as a matrix product over patches taken with `pypto.view`")
 _DISTRIBUTED = ("one kernel runs on one device here: there is no communication between devices",
                 "move the data between devices on the host, outside the kernel")
-_PAGED = ("it reads through a page table into an on-chip memory that only some Ascend products have",
-          "gather the pages with `pypto.index_select`, or loop over them with `pypto.view`")
+_EXPERIMENTAL = "PyPTO has it under `experimental`, and so has this language"
 _BUFFER = ("it names the on-chip buffer of one vendor's vector cores", "use `pypto.index_add`, which the compiler places itself")
 _STEPS = ("it is one step of a device's own sorting algorithm", "use `pypto.sort`, `pypto.argsort` or `pypto.topk`")
-_ONLINE = ("the running maximum and sum of a split softmax are made by the compiler", "use `pypto.softmax` or `pypto.attention`")
 
 # name -> (reason, what to do instead)
 REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("conv", "conv1d", "conv2d", "conv3d"), _CONVOLUTION),
     **dict.fromkeys(("shmem_put", "shmem_get", "shmem_signal", "shmem_wait_until", "shmem_barrier_all", "shmem_load", "shmem_store",
                      "shmem_clear_data", "shmem_clear_signal", "create_shmem_tensor", "create_shmem_signal"), _DISTRIBUTED),
-    **dict.fromkeys(("gather_in_l1", "gather_in_ub"), _PAGED),
+    **{name: (_EXPERIMENTAL, f"`pypto.experimental.{name}`") for name in (
+        "gather_in_l1", "gather_in_ub", "online_softmax", "online_softmax_update", "transposed_batchmatmul")},
     "index_add_ub": _BUFFER,
     **dict.fromkeys(("sort32", "mrgsort"), _STEPS),
-    **dict.fromkeys(("online_softmax", "online_softmax_update"), _ONLINE),
-    "transposed_batchmatmul": ("it names a layout of one device's matrix unit", "use `pypto.matmul` with `a_trans` and `b_trans`"),
 }
