@@ -10,7 +10,7 @@ from typing import Any
 from pypto_dsl.codegen.llvm import elements
 from pypto_dsl.codegen.llvm.bfloat import Known
 from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Guarded, Type, Value
-from pypto_dsl.codegen.llvm.math import double, error, exponential, logarithm, power, root, trigonometric
+from pypto_dsl.codegen.llvm.math import double, error, exponential, logarithm, power, root, trigonometric, wide
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error as refusal
@@ -54,6 +54,17 @@ def _by_precision(single: Function, double_precision: Unary) -> Writer:
 
 def _function(single: Function, name: str) -> Writer:
     return _by_precision(single, double.library(name))
+
+
+def _wide(name: str) -> Writer:
+    """A function of f32 that is computed in f64, and the f64 function."""
+
+    def write(b: Builder, use: Use) -> Value:
+        if use.sources[0] is dtypes.F64:
+            return double.FUNCTIONS[name](b, *use.operands)
+        return wide.FUNCTIONS[name](b, *use.operands, **use.attributes)
+
+    return write
 
 
 def _rounding(intrinsic: str) -> Writer:
@@ -234,6 +245,7 @@ WRITERS: dict[str, Writer] = {
     "gelu": _gelu,
     "sqrt": _unary(root.sqrt),
     "rsqrt": _by_precision(root.rsqrt, double.rsqrt),
+    **{name: _wide(name) for name in wide.FUNCTIONS},
     "rint": _rounding("llvm.rint"),
     "fmod": lambda b, use: double.per_lane(b, "fmodf" if use.sources[0] is dtypes.F32 else "fmod", *use.operands),
     "lgamma": _in_double(double.library("lgamma")),
@@ -260,7 +272,7 @@ WRITERS: dict[str, Writer] = {
 HEAVY = {
     "pow": 4, "ldexp": 1, "lgamma": 1, "digamma": 1, "fmod": 1, "exp": 4, "exp2": 2, "expm1": 4, "log": 4, "log2": 4, "log10": 4,
     "log1p": 2, "erf": 4, "tanh": 8, "sigmoid": 8, "silu": 8, "gelu": 4, "rsqrt": 4,
-    "sin": 4, "cos": 4, "tan": 4,
+    "sin": 4, "cos": 4, "tan": 4, **dict.fromkeys(wide.FUNCTIONS, 4), "hypot": 1,
 }
 
 

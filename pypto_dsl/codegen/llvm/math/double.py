@@ -107,3 +107,24 @@ def digamma(b: Builder, x: Value) -> Value:
     value = b.select(pole, b.constant(type, float("nan")), value)
     at_zero = b.intrinsic("llvm.copysign", b.constant(type, float("inf")), -x)
     return b.select(b.compare("oeq", x, 0.0), at_zero, value)
+
+
+def cbrt(b: Builder, x: Value) -> Value:
+    """The C library's cube root y, and one Newton step with y^3 - x to twice the precision; small x are lifted by 2^600."""
+    a = b.intrinsic("llvm.fabs", x)
+    small = b.compare("olt", a, 2.0**-300)
+    lifted = b.select(small, x * 2.0**600, x)
+    y = per_lane(b, "cbrt", lifted)
+    square = y * y
+    square_low = b.fma(y, y, -square)
+    cube = square * y
+    residue = (cube - lifted) + b.fma(square_low, y, b.fma(square, y, -cube))
+    root = (y - residue / (square * 3.0)) * b.select(small, b.constant(x.type, 2.0**-200), 1.0)
+    return b.select(b.compare("ogt", a, 0.0) & b.compare("olt", a, float("inf")), root, x)
+
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "asin": library("asin"), "acos": library("acos"), "atan": library("atan"), "atan2": library("atan2"), "sinh": library("sinh"),
+    "cosh": library("cosh"), "asinh": library("asinh"), "acosh": library("acosh"), "atanh": library("atanh"), "hypot": library("hypot"),
+    "cbrt": cbrt, "erfc": library("erfc"),
+}
