@@ -16,7 +16,7 @@ EXACT = frozenset({"layout", "generator", "scalar", "sort", "compare"})
 # Operations that add up: the sum of n terms, in any order, is off by at most n roundings of the accumulator [Higham, Accuracy and
 # Stability of Numerical Algorithms, section 4.2], relative to the sum of the magnitudes.
 ADDING = frozenset({"reduce", "matmul", "scan", "row", "attention"})
-CHOOSING = frozenset({"amax", "amin", "nanmax", "nanmin", "argmax", "argmin", "any", "all"})
+CHOOSING = frozenset({"amax", "amin", "nanmax", "nanmin", "argmax", "argmin", "nanargmax", "nanargmin", "any", "all"})
 UNSTATED = 4.0  # ulp of an operation for which no bound is stated
 
 

@@ -23,7 +23,8 @@ ROWS = [(table, name) for table in TABLES for name in NAMES[table]]
 OWN = {
     "bitcast", "constant", "empty", "extent", "insert", "iota", "load_scalar",  # what other spellings record
     "divide_no_nan", "multiply_no_nan", "reciprocal_no_nan", "euclidean_norm", "flip", "positive", "repeat_interleave", "squeeze", "stack",
-    "fmax", "fmin", "fclip", "fmax_zero", "nanmax", "nanmin", "nansum", "nanprod", "nanmean",  # nan="ignore"
+    # nan="ignore"
+    "fmax", "fmin", "fclip", "fmax_zero", "nanmax", "nanmin", "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanargmax", "nanargmin",
     "zeros_like", "ones_like", "index_put",
 }
 

@@ -20,7 +20,8 @@ EXTREMES = [3.4e38, -3.4e38, 2e38, 1e20, -1e20, 3.0, -1.0, 0.5, 0.0, -0.0, 1e-20
 ROWS = np.array([[3e38, 3e38, -1e38, 1.0], [1e20, -1e20, 2e20, 0.0], [3.4e38, 1e38, 3e38, 1.0], [1e-30, 2e-30, 0.0, -1e-25],
                  [np.inf, 1.0, 2.0, 3.0], [-1e19, 1e19, 3e19, -3e19]], np.float32)
 COMPOSITE = [n for n in elementwise_names() if not REGISTRY[n].is_primitive and (REGISTRY[n].dtypes is None or F32 in REGISTRY[n].dtypes)]
-REDUCTIONS = ("mean", "var", "std", "nanmean", "euclidean_norm", "logsumexp", "softmax", "log_softmax", "layer_norm", "rms_norm")
+REDUCTIONS = ("mean", "var", "std", "nanmean", "nanvar", "nanstd", "euclidean_norm", "logsumexp", "softmax", "log_softmax", "layer_norm",
+              "rms_norm")
 
 
 def kind(x: np.ndarray) -> np.ndarray:

@@ -16,10 +16,10 @@ from pypto_dsl.compiler.ops import REGISTRY
 
 SHAPES = ((5,), (3, 7), (2, 3, 5), (1, 1), (4, 1, 3), (2, 64), (3, 100))
 DIMS: tuple[Any, ...] = (None, 0, -1, (0, -1))
-REDUCTIONS = ("sum", "prod", "amax", "amin", "nanmax", "nanmin", "nansum", "nanprod", "mean", "nanmean", "var", "std", "euclidean_norm",
-              "logsumexp", "any",
-              "all")
-POSITIONS = ("argmax", "argmin")
+REDUCTIONS = ("sum", "prod", "amax", "amin", "nanmax", "nanmin", "nansum", "nanprod", "mean", "nanmean", "var", "std", "nanvar", "nanstd",
+              "euclidean_norm", "logsumexp", "any", "all")
+IGNORING = frozenset({"nanmax", "nanmin", "nansum", "nanprod", "nanmean", "nanvar", "nanstd"})
+POSITIONS = ("argmax", "argmin", "nanargmax", "nanargmin")
 ALONG = ("softmax", "log_softmax")
 LAST = ("layer_norm", "rms_norm")
 
@@ -57,6 +57,8 @@ PYTHON: dict[str, Callable[[list[float]], float]] = {
     "nanprod": math.prod, "mean": lambda v: math.fsum(v) / len(v),
     "nanmean": lambda v: math.fsum(v) / len(v), "var": lambda v: math.fsum((x - math.fsum(v) / len(v)) ** 2 for x in v) / (len(v) - 1),
     "std": lambda v: math.sqrt(math.fsum((x - math.fsum(v) / len(v)) ** 2 for x in v) / (len(v) - 1)),
+    "nanvar": lambda v: math.fsum((x - math.fsum(v) / len(v)) ** 2 for x in v) / (len(v) - 1),
+    "nanstd": lambda v: math.sqrt(math.fsum((x - math.fsum(v) / len(v)) ** 2 for x in v) / (len(v) - 1)),
     "euclidean_norm": lambda v: math.sqrt(math.fsum(x * x for x in v)), "logsumexp": lambda v: math.log(math.fsum(map(math.exp, v))),
     "any": any, "all": all,
 }
@@ -105,7 +107,7 @@ def test_positions(name: str, dtype: DType) -> None:
     for dim in (None, 0, -1):
         for keepdim in (False, True):
             got = evaluate(name, x, dim=dim, keepdim=keepdim)
-            function = np.argmax if name == "argmax" else np.argmin
+            function = getattr(np, name)
             np.testing.assert_array_equal(got, function(x.astype(np.float64) if dtype.is_float else x, axis=dim, keepdims=keepdim))
             assert got.dtype == np.int32
             other = execute(expanded(lambda p, d=dim, k=keepdim: REGISTRY[name](p, d, k), x), x)[0]
@@ -136,7 +138,7 @@ def test_normalisations(name: str, dtype: DType) -> None:
 @pytest.mark.parametrize("dim", [None, 0, -1])
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_nan_and_infinities(name: str, dim: Any) -> None:
-    """NaN propagates through every reduction but nanmax, nanmin and nanmean; in expansions as in references."""
+    """NaN propagates through every reduction but those that pass over it; in expansions as in references."""
     x = np.array([[1.0, np.nan, 2.0], [np.inf, 1.0, -np.inf], [np.inf, 1.0, 3.0], [-np.inf, 1.0, 3.0]], np.float32)
     want = evaluate(name, x, dim=dim)
     if not REGISTRY[name].is_primitive:
@@ -147,7 +149,7 @@ def test_nan_and_infinities(name: str, dim: Any) -> None:
         assert not np.isnan(flat).any()
     elif name in ("nanprod", "nansum"):
         assert not np.isnan(evaluate(name, x[[0, 2]], dim=dim)).any()
-    elif name not in ("any", "all", "nanmean"):
+    elif name not in ("any", "all", *IGNORING):
         assert np.isnan(flat[0 if dim != 0 else 1])
 
 
@@ -176,8 +178,33 @@ def test_nan_ignore_records_another_operation() -> None:
     assert evaluate("sum", y, dim=1, nan="ignore").tolist() == [3.0, 0.0] and evaluate("prod", y, dim=1, nan="ignore").tolist() == [2.0,
         1.0]
     assert evaluate("mean", y[:1], nan="ignore") == 1.5 and np.isnan(evaluate("mean", y[1:], nan="ignore"))
+    z = np.array([[1.0, np.nan, 2.0, 6.0], [np.nan, 5.0, np.nan, np.nan], [np.nan] * 4, [-np.inf, np.nan, -np.inf, np.nan]], np.float32)
+    for correction in (0, 1):
+        for name, function in (("var", np.nanvar), ("std", np.nanstd)):
+            with np.errstate(all="ignore"), pytest.warns(RuntimeWarning):
+                want = function(z.astype(np.float64), axis=1, ddof=correction)
+            np.testing.assert_allclose(evaluate(name, z, dim=1, correction=correction, nan="ignore"), want, rtol=1e-6)
+    assert evaluate("argmax", z, dim=1, nan="ignore").tolist() == [3, 1, 0, 0] and evaluate("argmax", z, dim=1).tolist() == [1, 0, 0, 1]
+    assert evaluate("argmin", z, dim=1, nan="ignore").tolist() == [0, 1, 0, 0] and evaluate("argmin", z, dim=1).tolist() == [1, 0, 0, 1]
+    assert evaluate("argmax", z[:, ::-1].copy(), dim=None, nan="ignore") == 0 and evaluate("argmin", z, dim=None, nan="ignore") == 12
     g = graph_of(lambda p: REGISTRY["amax"](p, nan="ignore"), x)
     assert [op.opcode for op in g.body.ops] == ["nanmax"]
+
+
+@pytest.mark.parametrize("name", [n for n, d in REGISTRY.items() if d.variants])
+def test_a_choice_that_does_not_exist_is_refused(name: str) -> None:
+    operands = [np.ones((2, 3), np.float32)] * sum(1 for p in REGISTRY[name].operands if not p.optional)
+    for attribute, value in REGISTRY[name].variants:
+        with pytest.raises(KernelError, match=repr(value)) as caught:
+            evaluate(name, *operands, **{attribute: "skip"})
+        assert caught.value.code == "PT111"
+
+
+def test_every_reduction_can_pass_over_nan() -> None:
+    """What NaN decides has an opt-out; logsumexp, the norm and softmax are formulas of their elements."""
+    deciding = {n for n, d in REGISTRY.items() if d.family == "reduce" and n not in IGNORING and not n.startswith("nan")}
+    without = {n for n in deciding if ("nan", "ignore") not in REGISTRY[n].variants}
+    assert without == {"any", "all", "euclidean_norm", "logsumexp"}
 
 
 @pytest.mark.parametrize("name", REDUCTIONS + POSITIONS)
@@ -187,7 +214,7 @@ def test_reductions_of_nothing(name: str) -> None:
     identity = {"sum": 0.0, "prod": 1.0, "nansum": 0.0, "nanprod": 1.0, "any": False, "all": True}
     if name in identity:
         assert evaluate(name, x, dim=1).tolist() == [identity[name]] * 5
-    elif name in ("mean", "nanmean", "var", "std"):
+    elif name in ("mean", "nanmean", "var", "std", "nanvar", "nanstd"):
         assert np.isnan(evaluate(name, x, dim=1)).all()
         assert np.isnan(execute(expanded(lambda p: REGISTRY[name](p, 1), x), x)[0]).all()
     else:

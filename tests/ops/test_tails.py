@@ -16,9 +16,8 @@ from pypto_dsl.compiler.verify import verify
 WHOLE, LIVE = (4, 6), (3, 5)
 ALONG: dict[str, tuple[dict[str, Any], ...]] = {
     **{n: ({"dim": -1}, {"dim": 0, "keepdim": True}, {"dim": None}) for n in (
-        "sum", "prod", "nansum", "nanprod", "amax", "amin", "nanmax", "nanmin", "mean", "nanmean", "var", "std", "euclidean_norm",
-        "logsumexp", "any", "all",
-        "argmax", "argmin")},
+        "sum", "prod", "nansum", "nanprod", "amax", "amin", "nanmax", "nanmin", "mean", "nanmean", "var", "std", "nanvar",
+        "nanstd", "euclidean_norm", "logsumexp", "any", "all", "argmax", "argmin", "nanargmax", "nanargmin")},
     **{n: ({"dim": -1}, {"dim": 0}) for n in ("softmax", "log_softmax", "cumsum", "cumprod", "sort", "argsort")},
     "layer_norm": ({},), "rms_norm": ({},), "topk": ({"k": 2, "dim": 0},), "flip": ({"dims": (0, 1)},), "clone": ({},),
     "unsqueeze": ({"dim": 1},),

@@ -514,6 +514,10 @@ def _kind(annotation: Any) -> str:
 def _checked_attribute(definition: OpDefinition, p: Parameter, given: Any, builder: Builder) -> Attribute:
     """An attribute as plain data, of the kind that its annotation says (PT111); a default is taken as it is."""
     value = _attribute(definition, p, given, builder)
+    choices = {p.default, *(v for name, v in definition.variants if name == p.name)}
+    if len(choices) > 1 and value not in choices:
+        raise error("PT111", f"{definition.name}: there is no {p.name}={value!r}", builder.span,
+                    help=f"it is one of {', '.join(sorted(map(repr, choices)))}")
     if given is p.default or p.annotation is None or _takes(p.annotation, value):
         return value
     got = "None" if given is None else f"{type(given).__name__} {given!r}"

@@ -96,19 +96,39 @@ def nanmean(input: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tens
 
 @op(types=typing.mean, shape=shapes.reduce, reference=reductions.var, family="reduce", bound={"f32": 12},
     derivation="two passes: " + SUMS + " over squares (1.5 each) and a quotient; the mean's error enters squared", dtypes=typing.FLOATS,
-    scale=reductions.var_scale)
-def var(input: Tensor, dim: Attribute = None, correction: float = 1, keepdim: bool = False) -> Tensor:
-    """The variance along ``dim``: squared distances from the mean, in a second pass, divided by max(0, N - ``correction``)."""
+    scale=reductions.var_scale, variants={("nan", "ignore"): "nanvar"})
+def var(input: Tensor, dim: Attribute = None, correction: float = 1, keepdim: bool = False, nan: str = "propagate") -> Tensor:
+    """The variance along ``dim``: squared distances from the mean, in a second pass, divided by max(0, N - ``correction``).
+
+    NaN propagates (``nan="ignore"``: it is passed over, and not counted).
+    """
     centred = sub(input, mean(input, dim, True))
     total = sum_(mul(centred, centred), dim, keepdim)
     return div(total, maximum(sub(count(input, dim), float(correction)), 0.0))
 
 
 @op(types=typing.mean, shape=shapes.reduce, reference=reductions.std, family="reduce", bound={"f32": 12},
-    derivation="half of var's, and a root", dtypes=typing.FLOATS, scale=reductions.std_scale)
-def std(input: Tensor, dim: Attribute = None, correction: float = 1, keepdim: bool = False) -> Tensor:
+    derivation="half of var's, and a root", dtypes=typing.FLOATS, scale=reductions.std_scale, variants={("nan", "ignore"): "nanstd"})
+def std(input: Tensor, dim: Attribute = None, correction: float = 1, keepdim: bool = False, nan: str = "propagate") -> Tensor:
     """The standard deviation: the root of `var`."""
     return sqrt(var(input, dim, correction, keepdim))
+
+
+@op(types=typing.mean, shape=shapes.reduce, reference=reductions.nanvar, family="reduce", bound={"f32": 12}, derivation="as var",
+    dtypes=typing.FLOATS, scale=reductions.passing_over_nan(reductions.var_scale))
+def nanvar(input: Tensor, dim: Attribute = None, correction: float = 1, keepdim: bool = False) -> Tensor:
+    """The variance of the elements that are no NaN: `var` with nan="ignore"; NaN where there are too few."""
+    missing = ne(input, input)
+    centred = where(missing, 0.0, sub(input, nanmean(input, dim, True)))
+    present = sum_(cast(logical_not(missing), input.type.dtype), dim, keepdim)
+    return div(sum_(mul(centred, centred), dim, keepdim), maximum(sub(present, float(correction)), 0.0))
+
+
+@op(types=typing.mean, shape=shapes.reduce, reference=reductions.nanstd, family="reduce", bound={"f32": 12}, derivation="as std",
+    dtypes=typing.FLOATS, scale=reductions.passing_over_nan(reductions.std_scale))
+def nanstd(input: Tensor, dim: Attribute = None, correction: float = 1, keepdim: bool = False) -> Tensor:
+    """The standard deviation of the elements that are no NaN: the root of `nanvar`."""
+    return sqrt(nanvar(input, dim, correction, keepdim))
 
 
 @op(types=typing.mean, shape=shapes.reduce_nonempty, reference=reductions.euclidean_norm, family="reduce", bound={"f32": 6},
@@ -144,40 +164,66 @@ def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
     return sub(shifted, log(sum_(exp(shifted), dim, True)))
 
 
-def _position_of(x: Tensor, best: Tensor, dim: int) -> Tensor:
-    """The first place along ``dim`` where x is the extreme, or NaN where the extreme is. Positions are f32 while they are exact there."""
+def _places(x: Tensor, dim: int) -> tuple[Tensor, float]:
+    """The position of every element along ``dim``, as f32 while positions are exact there, and a number beyond all of them."""
     length = x.type.shape[dim].constant
     kind = F32 if length is not None and length <= 1 << 24 else I32
-    beyond = 2.0**24 if kind is F32 else I32.range[1]
-    position = iota(x.type.shape, dim % x.type.rank, kind)
-    hit = where(eq(x, best), position, beyond)
-    if x.type.dtype.is_float:
-        hit = where(ne(x, x), position, hit)
-    return hit
+    return iota(x.type.shape, dim % x.type.rank, kind), 2.0**24 if kind is F32 else I32.range[1]
 
 
-def _argument(x: Tensor, dim: Attribute, keepdim: bool, largest: bool) -> Tensor:
+def _argument(x: Tensor, dim: Attribute, keepdim: bool, largest: bool, ignores_nan: bool = False) -> Tensor:
+    """The first place of the extreme; of a NaN where there is one, or where nothing else is."""
     rank = x.type.rank
     if dim is None:
         x, axis = reshape(x, (element_count(x.type.shape),)), 0
     else:
         axis = dim if isinstance(dim, int) else 0
-    best = (amax if largest else amin)(x, axis, True)
-    found = amin(_position_of(x, best, axis), axis, keepdim and dim is not None)
-    position = cast(found, I32, "CAST_RINT")
-    return reshape(position, (1,) * rank) if keepdim and dim is None else position
+    position, beyond = _places(x, axis)
+    if not x.type.dtype.is_float:
+        hit = where(eq(x, (amax if largest else amin)(x, axis, True)), position, beyond)
+    elif ignores_nan:
+        best = (amax if largest else amin)(where(ne(x, x), -math.inf if largest else math.inf, x), axis, True)
+        hit = where(eq(x, best), position, beyond)
+    else:
+        best = (amax if largest else amin)(x, axis, True)
+        hit = where(ne(x, x), position, where(eq(x, best), position, beyond))
+    found = amin(hit, axis, keepdim and dim is not None)
+    if ignores_nan and x.type.dtype.is_float:
+        found = where(lt(found, beyond), found, 0)
+    place = cast(found, I32, "CAST_RINT")
+    return reshape(place, (1,) * rank) if keepdim and dim is None else place
 
 
-@op(types=index_rules.index_result, shape=index_rules.argument, reference=reductions.argmax, family="reduce", dtypes=typing.NUMBERS)
-def argmax(input: Tensor, dim: Attribute = -1, keepdim: bool = False) -> Tensor:
-    """The position of the first NaN, else of the first largest element along ``dim`` (None: of the elements in row-major order)."""
+@op(types=index_rules.index_result, shape=index_rules.argument, reference=reductions.argmax, family="reduce", dtypes=typing.NUMBERS,
+    variants={("nan", "ignore"): "nanargmax"})
+def argmax(input: Tensor, dim: Attribute = -1, keepdim: bool = False, nan: str = "propagate") -> Tensor:
+    """The position of the first NaN, else of the first largest element along ``dim`` (None: of the elements in row-major order).
+
+    ``nan="ignore"`` passes over NaN.
+    """
     return _argument(input, dim, keepdim, largest=True)
 
 
-@op(types=index_rules.index_result, shape=index_rules.argument, reference=reductions.argmin, family="reduce", dtypes=typing.NUMBERS)
-def argmin(input: Tensor, dim: Attribute = -1, keepdim: bool = False) -> Tensor:
-    """The position of the first NaN, else of the first smallest element along ``dim`` (None: of the elements in row-major order)."""
+@op(types=index_rules.index_result, shape=index_rules.argument, reference=reductions.argmin, family="reduce", dtypes=typing.NUMBERS,
+    variants={("nan", "ignore"): "nanargmin"})
+def argmin(input: Tensor, dim: Attribute = -1, keepdim: bool = False, nan: str = "propagate") -> Tensor:
+    """The position of the first NaN, else of the first smallest element along ``dim`` (None: of the elements in row-major order).
+
+    ``nan="ignore"`` passes over NaN.
+    """
     return _argument(input, dim, keepdim, largest=False)
+
+
+@op(types=index_rules.index_result, shape=index_rules.argument, reference=reductions.nanargmax, family="reduce", dtypes=typing.NUMBERS)
+def nanargmax(input: Tensor, dim: Attribute = -1, keepdim: bool = False) -> Tensor:
+    """The position of the first largest element that is no NaN: `argmax` with nan="ignore"; 0 where there is none."""
+    return _argument(input, dim, keepdim, largest=True, ignores_nan=True)
+
+
+@op(types=index_rules.index_result, shape=index_rules.argument, reference=reductions.nanargmin, family="reduce", dtypes=typing.NUMBERS)
+def nanargmin(input: Tensor, dim: Attribute = -1, keepdim: bool = False) -> Tensor:
+    """The position of the first smallest element that is no NaN: `argmin` with nan="ignore"; 0 where there is none."""
+    return _argument(input, dim, keepdim, largest=False, ignores_nan=True)
 
 
 @op(types=typing.scan, shape=shapes.along_axis, reference=reductions.cumsum, family="scan", bound={"f32": 4}, derivation=SUMS,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,21 @@ def std(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False,
         return np.asarray(np.sqrt(reference.within(var(x, dim, correction, keepdim, source), source)))
 
 
+def nanvar(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, source: DType = F32, **_: Any) -> Array:
+    """As `var` over the elements that are no NaN."""
+    present = ~np.isnan(x)
+    count = np.sum(present, axis=axes(x, dim), keepdims=keepdim)
+    with np.errstate(all="ignore"):
+        centred = np.where(present, reference.within(x - nanmean(x, dim, True, source), source), 0.0)
+        total = reference.within(reference.sum(reference.within(centred * centred, source), dim, keepdim), source)
+        return np.asarray(total / np.maximum(0.0, count - correction))
+
+
+def nanstd(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, source: DType = F32, **_: Any) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(np.sqrt(reference.within(nanvar(x, dim, correction, keepdim, source), source)))
+
+
 def euclidean_norm(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
     """sqrt(sum(x * x)) without overflow: scaled by the largest magnitude."""
     if not x.size:
@@ -136,6 +152,16 @@ def std_scale(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = 
         return np.asarray(deviation + np.fmin(size / 2, 2.0**-21 * size * size / deviation))
 
 
+def passing_over_nan(scale: Callable[..., Array]) -> Callable[..., Array]:
+    """A scale of the elements that are no NaN: with the largest magnitude in place of the others, which can only make it larger."""
+
+    def called(x: Array, dim: Dim = None, correction: float = 1, keepdim: bool = False, **_: Any) -> Array:
+        largest = np.max(np.abs(x), axis=axes(x, dim), keepdims=True, initial=0.0, where=~np.isnan(x))
+        return scale(np.where(np.isnan(x), largest, x), dim, correction, keepdim)
+
+    return called
+
+
 def layer_norm_scale(x: Array, gamma: Array | None = None, beta: Array | None = None, epsilon: float = 1e-5, **_: Any) -> Array:
     """The distance from the mean has the error of the mean, in units of the deviation."""
     with np.errstate(all="ignore"):
@@ -171,6 +197,29 @@ def argmax(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
 def argmin(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
     """The position of the first NaN, else of the first smallest element."""
     return _first_extreme(x, dim, keepdim, largest=False)
+
+
+def _first_without_nan(x: Array, dim: Dim, keepdim: bool, largest: bool) -> Array:
+    if not np.issubdtype(x.dtype, np.floating):
+        return _first_extreme(x, dim, keepdim, largest)
+    rows = x.reshape(-1) if dim is None else np.moveaxis(x, dim, -1)
+    missing = np.isnan(rows)
+    worst = -np.inf if largest else np.inf
+    best = (np.amax if largest else np.amin)(np.where(missing, worst, rows), axis=-1, keepdims=True)
+    position = np.argmax(rows == best, axis=-1)  # 0 where nothing is
+    if not keepdim:
+        return np.asarray(position)
+    return np.asarray(position.reshape((1,) * x.ndim) if dim is None else np.expand_dims(position, dim))
+
+
+def nanargmax(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    """The position of the first largest element that is no NaN; 0 where there is none."""
+    return _first_without_nan(x, dim, keepdim, largest=True)
+
+
+def nanargmin(x: Array, dim: Dim = None, keepdim: bool = False, **_: Any) -> Array:
+    """The position of the first smallest element that is no NaN; 0 where there is none."""
+    return _first_without_nan(x, dim, keepdim, largest=False)
 
 
 def cumsum(x: Array, dim: int = 0, **_: Any) -> Array:
