@@ -15,6 +15,7 @@ import numpy as np
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Check, Graph, Op, Region, TensorType, Value
 from pypto_dsl.compiler.index import as_index
+from pypto_dsl.compiler.ops.bounds import repeated
 from pypto_dsl.compiler.ops.evaluate import Array, Plan, evaluate, plan
 from pypto_dsl.compiler.ops.layout_rules import empty_reference
 from pypto_dsl.compiler.ops.shapes import KEEPDIM, shape_text
@@ -79,6 +80,10 @@ class _Machine:
             self.within(op, operands[0])
         if op.opcode == "reshape" and operands[0].size != (wanted := math.prod(self.at(e) for e in op.results[0].type.live)):
             raise error("PT710", f"an index outside its tensor: {operands[0].size} elements are there, and {wanted} are taken", op.span)
+        for offset, have in repeated(op) if any(o.type.valid is not None for o in op.operands) else ():
+            if self.at(offset) >= self.at(have):
+                raise error("PT710", f"{op.opcode} repeats an element, and reaches {self.at(offset) + 1} where {self.at(have)} are there",
+                            op.span)
         try:
             made = evaluate(op, how, operands, self.symbols)
         except IndexError as outside:

@@ -13,7 +13,7 @@ from pypto_dsl.compiler.index import Index, as_index, minimum
 from pypto_dsl.compiler.ops import live
 from pypto_dsl.compiler.ops.bounds import require_within
 from pypto_dsl.compiler.ops.definition import Call, Typing, current_builder
-from pypto_dsl.compiler.ops.shapes import axis_of, from_attribute, require_equal, same, shape_text
+from pypto_dsl.compiler.ops.shapes import axis_of, from_attribute, require_elements, require_equal, same, shape_text
 from pypto_dsl.compiler.ops.typing import atype
 from pypto_dsl.compiler.promotion.families import assign
 from pypto_dsl.compiler.promotion.refusal import PromotionError
@@ -112,6 +112,7 @@ def expand(call: Call) -> Shapes:
     if added < 0 or not all(e.constant == 1 or require_equal(call, e, shape[added + i]) for i, e in enumerate(source)):
         raise call.refuse("PT315", f"{call.name}: {shape_text(source)} cannot be expanded to {shape_text(shape)}",
                           help="only axes of extent 1 and new leading axes grow")
+    require_elements(call, [_source(call)], shape)
     return (shape,)
 
 

@@ -7,6 +7,7 @@ from typing import cast
 from pypto_dsl.compiler.errors import Label
 from pypto_dsl.compiler.graph import Check, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.compiler.ops.bounds import require_within, stretched
 from pypto_dsl.compiler.ops.definition import Call
 
 Shape = tuple[Index, ...]
@@ -71,7 +72,14 @@ def broadcast_shapes(call: Call, values: Sequence[Value]) -> Shape:
             elif extent.constant is None:
                 extent = shape[at]
         result.append(extent)
+    require_elements(call, values, tuple(result))
     return tuple(result)
+
+
+def require_elements(call: Call, values: Sequence[Value], shape: Shape) -> None:
+    """An axis that is repeated holds its one element: `x[0:1]` of a tensor without rows has nothing to repeat."""
+    for offset, have in stretched(values, shape):
+        require_within(call.graph, offset, as_index(1), have, call.span, f"{call.name} repeats an element, and")
 
 
 def _mismatch(call: Call, values: Sequence[Value], axis: int) -> Exception:
@@ -193,7 +201,7 @@ class _Lead:
     """The leading axes of a matmul operand, as something to broadcast."""
 
     def __init__(self, value: Value, shape: Shape) -> None:
-        self.value = Value(TensorType(value.type.dtype, shape), value.name, value.op)
+        self.value = Value(TensorType(value.type.dtype, shape, valid=value.type.live[:len(shape)]), value.name, value.op)
 
 
 def _matrix(t: TensorType, transposed: bool) -> tuple[Index, Index]:

@@ -233,7 +233,7 @@ class _Fuser:
             if made is not None:
                 live = operand.type.live
                 mapped = _identity(live) if op.opcode in REDUCTIONS else next(iter(axes.values()))[-len(live):]
-                self._join(group, made, {operand: tuple(None if e.constant == 1 else a for a, e in zip(mapped, live, strict=True))})
+                self._join(group, made, {operand: covered(operand, mapped, group.space)})
         group.ops.append(op)
         group.axes.update(axes)
         for value in op.results:
@@ -434,6 +434,12 @@ def _dims(op: Op) -> tuple[int, ...]:
         return tuple(range(rank))
     given = dim if isinstance(dim, tuple) else (dim,)
     return tuple(sorted(cast(int, d) % rank for d in given))
+
+
+def covered(value: Value, axes: Iterable[int | None], space: tuple[Index, ...]) -> Axes:
+    """``axes`` without those along which the value is repeated: its one element there may be a window that holds one or none."""
+    extents = zip(axes, value.type.shape, value.type.live, strict=False)
+    return tuple(None if a is None or live.constant == 1 or (e.constant == 1 and live != space[a]) else a for a, e, live in extents)
 
 
 def _identity(space: tuple[Index, ...]) -> Axes:

@@ -8,7 +8,7 @@ from pypto_dsl.compiler.dtypes import I64
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.graph import HOST, Graph, Op, Value, walk
 from pypto_dsl.compiler.index import Index, as_index, maximum
-from pypto_dsl.compiler.ops.bounds import unproved
+from pypto_dsl.compiler.ops.bounds import repeated, unproved
 from pypto_dsl.compiler.ops.live import is_never_negative
 from pypto_dsl.compiler.passes import rows, schedules, storage
 from pypto_dsl.compiler.passes.blocks import BlockBuilder, Names, element_name
@@ -97,6 +97,9 @@ class _Steps:
             for offset, e, live, have in zip(offsets, seen.shape, seen.live, window.operands[0].type.live, strict=True):
                 if e.constant == 1 and live.constant != 1:
                     found += unproved(self.graph, offset, as_index(1), have)
+        else:
+            for offset, have in repeated(op):
+                found += unproved(self.graph, offset, as_index(1), have)
         return [(n, a) for n, a in found if (maximum(n, a), a) not in self.checked and not is_never_negative(a - n, self.graph)]
 
     def nested(self, item: Nested) -> tuple[t.Step, ...]:

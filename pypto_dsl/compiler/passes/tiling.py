@@ -9,7 +9,7 @@ from pypto_dsl.compiler.dtypes import I32, I64, DType
 from pypto_dsl.compiler.graph import Graph, Op, Value
 from pypto_dsl.compiler.index import Index, as_index, ceildiv, minimum, var
 from pypto_dsl.compiler.passes.blocks import Names
-from pypto_dsl.compiler.passes.fuse import VIEWS, Axes, Group, Partition
+from pypto_dsl.compiler.passes.fuse import VIEWS, Axes, Group, Partition, covered
 from pypto_dsl.compiler.passes.spaces import Access, Folded, fold, layout_of
 from pypto_dsl.compiler.passes.storage import Storage
 from pypto_dsl.compiler.span import Span
@@ -107,13 +107,12 @@ class Tiling:
         result = self.group.axes[reader.results[0]]
         if reader.operands[0].type.rank and reader.opcode in ("sum", "amax", "amin", "prod", "any", "all"):
             return tuple(None if e.constant == 1 else i for i, e in enumerate(operand.type.live))
-        mapped = result[len(result) - rank:]
-        return tuple(None if e.constant == 1 else a for a, e in zip(mapped, operand.type.live, strict=True))
+        return covered(operand, result[len(result) - rank:], self.group.space)
 
     def _matmul_axes(self, op: Op, operand: Value, position: int) -> Axes:
         lead = len(self.group.space) - 2
         own = operand.type.rank - 2
-        axes: list[int | None] = [lead - own + i if operand.type.live[i].constant != 1 else None for i in range(own)]
+        axes = list(covered(operand, range(lead - own, lead), self.group.space))
         transposed = bool(op.attributes.get("a_trans" if position == 0 else "b_trans"))
         kept = lead if position == 0 else lead + 1
         inner: tuple[int | None, int | None] = (kept, None) if position == 0 else (None, kept)
@@ -172,9 +171,9 @@ class Tiling:
         covers = self.folded.covers(access)
         offset = [var(name) if c else as_index(0) for (name, _), c in zip(outer, covers, strict=False)]
         extent = [as_index(1)] * len(outer)
-        for (start, count), covered in ((rows, covers[-2]), (cols, covers[-1])):
-            offset.append(start if covered else as_index(0))
-            extent.append(count if covered else as_index(1))
+        for (start, count), is_covered in ((rows, covers[-2]), (cols, covers[-1])):
+            offset.append(start if is_covered else as_index(0))
+            extent.append(count if is_covered else as_index(1))
         return t.Region(self.folded.param(access), tuple(offset), tuple(extent))
 
     def buffer(self, access: Access, bound: tuple[Index, Index], span: Span | None, slots: int = 2) -> t.Buffer:
