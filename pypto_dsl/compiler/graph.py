@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.index import Index, IndexLike, as_index, is_maximum_with
@@ -20,8 +20,7 @@ Attribute: TypeAlias = bool | int | float | str | Index | DType | tuple["Attribu
 HOST = "host"  # attribute of any operation: no kernel has it on these dtypes, so that the host evaluates it between kernels
 
 
-@dataclass(frozen=True)
-class TensorType:
+class TensorType(NamedTuple):
     """dtype, shape (one Index per dimension; () is a scalar) and whether the dtype is weak (came from a Python number).
 
     ``valid`` are the live extents where they differ from ``shape`` (a view's tail), else None.

@@ -90,7 +90,7 @@ def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], k
 
     def run() -> Any:
         # numbers are recorded as part of the operation, so that they carry its span
-        given = [convert(definition.parameter_at(i), x) for i, x in enumerate(args)]
+        given = [convert(p, x) for p, x in zip(definition.parameters_of(len(args)), args, strict=False)]
         named = {k: convert(definition.parameter_named(k), x) for k, x in kwargs.items()}
         return definition(*given, **named)
 

@@ -7,6 +7,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, Literal, TypeAlias
 
@@ -73,6 +74,7 @@ def _place(frame: FrameType) -> _Place:
     return code.co_filename, line, column or 0, end_line or line, end_column or 0
 
 
+@lru_cache(maxsize=65536)
 def _span(place: _Place) -> Span:
     file, line, column, end_line, end_column = place
     return Span(file, line, column + 1, end_line, end_column + 1 if end_column else 0)

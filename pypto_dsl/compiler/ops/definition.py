@@ -20,7 +20,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Union
+from typing import Any, NamedTuple, Protocol, Union
 
 import numpy as np
 
@@ -42,8 +42,7 @@ else:
     Number = int | float | bool
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One use of an operation while it is being checked: operands in signature order (None where absent), attributes complete."""
 
     name: str
@@ -180,11 +179,12 @@ class OpDefinition:
         """Whether it takes any number of tensors in one place."""
         return any(p.variadic for p in self.parameters)
 
-    def parameter_at(self, position: int) -> Parameter | None:
-        """The parameter that the argument at ``position`` is for; all from a variadic one on are for that."""
+    def parameters_of(self, count: int) -> Sequence[Parameter | None]:
+        """The parameters that ``count`` arguments by position are for: all from a variadic one on are for that, those too many for none."""
         if self.is_variadic:
-            position = min(position, next(i for i, p in enumerate(self.parameters) if p.variadic))
-        return self.parameters[position] if position < len(self.parameters) else None
+            first = next(i for i, p in enumerate(self.parameters) if p.variadic)
+            return [self.parameters[min(i, first)] for i in range(count)]
+        return self.parameters if count <= len(self.parameters) else [*self.parameters, *[None] * (count - len(self.parameters))]
 
     def parameter_named(self, name: str) -> Parameter | None:
         """The parameter of this name."""
@@ -272,11 +272,9 @@ def record(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, A
     if builder is None:
         raise error("PT125", f"pypto.{definition.name} is called outside a kernel",
                     help="call it in a function decorated with @pypto.jit, or pass NumPy arrays to evaluate it")
-    bound = _bind(definition, args, kwargs, builder)
     operands: list[Value | None] = []
     attributes: dict[str, Any] = {}
-    for parameter in definition.parameters:
-        given = bound[parameter.name]
+    for parameter, given in zip(definition.parameters, _bind(definition, args, kwargs, builder), strict=True):
         if parameter.kind == "attribute":
             attributes[parameter.name] = _checked_attribute(definition, parameter, given, builder)
         elif parameter.variadic:
@@ -312,13 +310,12 @@ def derive(definition: OpDefinition, call: Call) -> tuple[TensorType, ...]:
     typing_ = definition.types(call)
     _check_dtypes(definition, call, typing_)
     present = [o for o in call.operands if o is not None]
-
-    def live(shape: tuple[Index, ...]) -> tuple[Index, ...] | None:
-        return live_extents(definition.name, definition.family, present, call.attributes, shape, call.graph)
-
     shapes = definition.shape(call)
     _check_numbers(call, present, typing_)
-    return tuple(TensorType(a.dtype, shape, a.weak, live(shape)) for a, shape in zip(typing_.results, shapes, strict=True))
+    return tuple([
+        TensorType(a.dtype, shape, a.weak, live_extents(definition.name, definition.family, present, call.attributes, shape, call.graph))
+        for a, shape in zip(typing_.results, shapes, strict=True)
+    ])
 
 
 def stored_attributes(definition: OpDefinition, attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -332,7 +329,7 @@ def stored_attributes(definition: OpDefinition, attributes: Mapping[str, Any]) -
 def _check_dtypes(definition: OpDefinition, call: Call, typing_: Typing) -> None:
     """PT203 for a dtype that the operation has no meaning on: what it computes in, and the 8-bit floats, which are storage."""
     accepted = definition.dtypes
-    if accepted is None:
+    if accepted is None or (typing_.typing.compute in accepted and not [d for d in typing_.casts if d not in accepted]):
         return
     operands = [d for d in typing_.casts if d.kind == "float" and d.bits == 8]
     for dtype in (*operands, typing_.typing.compute):
@@ -407,10 +404,11 @@ def _declared(value: Value, dtype: DType) -> Value:
     return typing.cast(Value, REGISTRY["cast"](value, dtype, "CAST_RINT"))
 
 
-def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], builder: Builder) -> dict[str, Any]:
+def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], builder: Builder) -> Sequence[Any]:
+    """What is given to each parameter, in order; to a variadic one a list. Raises PT110 for arguments that do not fit."""
     parameters = definition.parameters
     if len(args) == len(parameters) and not kwargs and not definition.is_variadic:
-        return dict(zip(definition.names, args, strict=True))
+        return args
     bound: dict[str, Any] = {}
     rest = list(args)
     for p in parameters:
@@ -438,7 +436,7 @@ def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, An
             if p.default is inspect.Parameter.empty:
                 raise wrong(f"needs the argument `{p.name}`")
             bound[p.name] = p.default
-    return bound
+    return [bound[p.name] for p in parameters]
 
 
 def signature_text(definition: OpDefinition) -> str:

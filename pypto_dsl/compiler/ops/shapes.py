@@ -48,8 +48,10 @@ def dropped_axis(call: Call) -> str:
 def broadcast_shapes(call: Call, values: Sequence[Value]) -> Shape:
     """NumPy's rule: ranks align at the right, static extent 1 stretches; symbolic extents must agree when the kernel runs."""
     shapes = [v.type.shape for v in values if v.type.shape]
-    if all(shape == shapes[0] for shape in shapes):
-        return shapes[0] if shapes else ()
+    if not shapes:
+        return ()
+    if shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     rank = max(map(len, shapes))
     if call.graph.rules == "pypto-strict":
         ranks = {v.type.rank for v in values if not v.type.weak and v.type.rank}

@@ -40,7 +40,7 @@ def family(name: str) -> TypeRule:
         present = [o for o in call.operands if o is not None]
         rules = rule_set(call.graph.rules)
         try:
-            return _known(rules, name, call.name, tuple([AType(o.type.dtype, o.type.weak) for o in present]))
+            return _known(rules, name, call.name, tuple([(o.type.dtype, o.type.weak) for o in present]))
         except PromotionError:
             names = [o.name or f"operand {i}" for i, o in enumerate(present, 1)]
         try:
@@ -53,9 +53,9 @@ def family(name: str) -> TypeRule:
 
 
 @cache
-def _known(rules: RuleSet, family: str, name: str, types: tuple[AType, ...]) -> Typing:
+def _known(rules: RuleSet, family: str, name: str, types: tuple[tuple[DType, bool], ...]) -> Typing:
     """A family's typing: dtypes and weakness alone decide it. Names and origins only take part in refusals, which are not kept."""
-    typing = result_type(rules, family, *types, op=name)
+    typing = result_type(rules, family, *(AType(*t) for t in types), op=name)
     return Typing(typing, (typing.result,))
 
 
