@@ -112,6 +112,17 @@ def log_table() -> dict[str, list[float] | int | float]:
     return {"offset": offset, "radius": radius, **table}
 
 
+def intervals(name: str, f: Function, width: float) -> dict[str, object]:
+    """Polynomials around 32 centres ``width`` apart from 0 on, as one table per coefficient; ``f`` is 0 at 0."""
+    half = mp.mpf(width) / 2
+
+    def around(centre: float, powers: Sequence[int], low: mp.mpf) -> list[float]:
+        return fit(f"{name} {centre}", lambda t: f(centre + t), lambda t: 1 / f(centre + t), powers, low, half)
+
+    found = [[0.0, *around(0.0, range(1, 7), half * mp.mpf("1e-6"))], *(around(i * width, range(7), -half) for i in range(1, 32))]
+    return {"width": width, "tables": [list(column) for column in zip(*found, strict=True)]}
+
+
 def main() -> None:
     out: dict[str, object] = {}
     half = LN2 / 2 * mp.mpf("1.002")
@@ -149,6 +160,14 @@ def main() -> None:
     out["gelu_mills"] = fit("gelu_mills", of_t, lambda t: 1 / of_t(t), range(11), -1, top)
     out["gelu_linear"] = split(2 * mp.sqrt(2 / mp.pi), 2)
     out["gelu_cubic"] = split(2 * mp.sqrt(2 / mp.pi) * mp.mpf("0.044715"), 2)
+    # both forms of gelu: a Phi(-a) around the centres of 32 intervals of a
+    out["gelu_erf_intervals"] = intervals("gelu_erf", lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2, 11 / 64)
+    twice = 2 * mp.sqrt(2 / mp.pi)
+    out["gelu_tanh_intervals"] = intervals("gelu_tanh", lambda a: a / (1 + mp.exp(twice * (a + mp.mpf("0.044715") * a**3))), 5 / 32)
+    # tanh: x + x^3 P(x^2) below the cut
+    cut = mp.mpf("0.55")
+    tangent = without_pole(lambda s: (mp.tanh(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, -one / 3)
+    out["tanh_rest"] = fit("tanh_rest", tangent, lambda s: s + mp.mpf("1e-3"), range(4), 0, cut**2)
     # sin and cos on [-pi/4, pi/4]
     quarter = mp.pi / 4 * mp.mpf("1.01")
     sine = without_pole(lambda s: (mp.sin(mp.sqrt(s)) / mp.sqrt(s) - 1) / s, -one / 6)

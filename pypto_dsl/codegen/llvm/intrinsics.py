@@ -188,7 +188,7 @@ def _ldexp(b: Builder, use: Use) -> Value:
     return (double.ldexp if whole else double.ldexp_real)(b, x, exponent)
 
 
-def _gelu(b: Builder, use: Use) -> Value:
+def _gelu(b: Builder, use: Use) -> Value | Guarded:
     single = use.sources[0] is dtypes.F32
     if use.attributes.get("approximate", "none") == "tanh":
         return (error.gelu_tanh if single else double.gelu_tanh)(b, use.operands[0])
@@ -271,14 +271,9 @@ WRITERS: dict[str, Writer] = {
 # dependences are longer than what the processor looks ahead, and beyond these numbers registers run out. [measured on Zen 5]
 HEAVY = {
     "pow": 4, "ldexp": 1, "lgamma": 1, "digamma": 1, "fmod": 1, "exp": 4, "exp2": 2, "expm1": 4, "log": 4, "log2": 4, "log10": 4,
-    "log1p": 2, "erf": 4, "tanh": 8, "sigmoid": 8, "silu": 8, "gelu": 4, "rsqrt": 4,
+    "log1p": 2, "erf": 4, "tanh": 4, "sigmoid": 4, "silu": 4, "gelu": 2, "rsqrt": 4,
     "sin": 4, "cos": 4, "tan": 4, **dict.fromkeys(wide.FUNCTIONS, 4), "hypot": 1,
 }
-
-
-def together(name: str, attributes: Mapping[str, Any]) -> int:
-    """How many vectors of a HEAVY operation are worth working on at the same time."""
-    return 8 if name == "gelu" and attributes.get("approximate", "none") == "tanh" else HEAVY[name]
 
 
 def write(b: Builder, name: str, use: Use) -> Value:

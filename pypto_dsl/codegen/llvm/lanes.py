@@ -98,8 +98,7 @@ class Lanes:
 
     def together(self) -> int:
         """How many vectors are worth working on at the same time."""
-        heavy = [op for op in self.block.ops if op.name in intrinsics.HEAVY and self.levels[op.result] == LANE]
-        counts = [intrinsics.together(op.name, dict(op.attributes)) for op in heavy]
+        counts = [intrinsics.HEAVY[op.name] for op in self.block.ops if op.name in intrinsics.HEAVY and self.levels[op.result] == LANE]
         simple = len(self.block.ops) > _LONG_BLOCK or any(d is dtypes.F64 for d in self.dtypes.values())
         return 1 if simple or not counts else min(*counts, self.b.level.vectors_together)
 

@@ -1,16 +1,26 @@
-"""erf and both forms of gelu on f32 vectors, accurate to 2 ulp in the tails too; branch-free."""
+"""erf and both forms of gelu on f32 vectors, accurate to 2 ulp in the tails too.
+
+gelu is x Phi(x), where Phi is the normal distribution or its approximation by tanh: -a Phi(-a) for x = -a < 0, x - a Phi(-a) for
+x = a > 0. a Phi(-a) is a polynomial around the nearest of 32 centres; lanes below the last centre are computed by a formula.
+"""
 
 from __future__ import annotations
 
-from pypto_dsl.codegen.llvm.builder import Builder, Value
+from collections.abc import Callable
+
+from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Module, Value
 from pypto_dsl.codegen.llvm.math.exponential import exp_parts, expm1_reduced, over_one_plus, reduce, scaled_exp
 from pypto_dsl.codegen.llvm.math.tables import (
     INFINITY,
+    ROUNDING,
     at_most,
+    coefficients,
     constant,
     constant_pair,
     copysign,
+    look_up,
     magnitude,
+    nearest,
     polynomial,
     scale,
     two_product,
@@ -28,8 +38,43 @@ def erf(b: Builder, x: Value) -> Value:
     return b.select(b.compare("olt", a, 0.927734375), small, copysign(b, large, x))
 
 
-def gelu_erf(b: Builder, x: Value) -> Value:
-    """x Phi(x) with the exact normal distribution.
+def gelu_erf(b: Builder, x: Value) -> Guarded:
+    """x Phi(x) with the exact normal distribution."""
+    return _gelu(b, x, "gelu_erf", _gelu_erf_everywhere)
+
+
+def gelu_tanh(b: Builder, x: Value) -> Guarded:
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"""
+    return _gelu(b, x, "gelu_tanh", _gelu_tanh_everywhere)
+
+
+def _gelu(b: Builder, x: Value, name: str, everywhere: Callable[[Builder, Value], Value]) -> Guarded:
+    """x - a Phi(-a) or -a Phi(-a) by the intervals, where a beyond the last one changes nothing for x > 0."""
+    table = coefficients()[f"{name}_intervals"]
+    width, last = table["width"], table["width"] * 31.4
+    a = at_most(b, magnitude(b, x), last)
+    shifted = b.fma(a, 1 / width, ROUNDING)
+    t = b.fma(nearest(b, shifted), -width, a)
+    *lower, highest = (look_up(b, f"{name}_{k}", numbers, b.bits(shifted)) for k, numbers in enumerate(table["tables"]))
+    tail = highest
+    for coefficient in reversed(lower):
+        tail = b.fma(tail, t, coefficient)
+    fast = b.select(b.compare("oge", x, 0.0), x, -0.0) - tail  # zeros keep their sign
+    special = b.compare("olt", x, -last)
+
+    def write(module: Module) -> str:
+        inner = Builder(module)
+        return inner.finish(f"internal {x.type} @{name}_everywhere({x.type} %x) noinline cold",
+                            everywhere(inner, inner.named(x.type, "%x")))
+
+    def cold() -> Value:
+        return b.select(special, b.call(x.type, b.module.define(f"{name}_everywhere", write), x), fast)
+
+    return Guarded(fast, special, cold, name)
+
+
+def _gelu_erf_everywhere(b: Builder, x: Value) -> Value:
+    """x Phi(x) with the exact normal distribution, for any x.
 
     Phi(-a) = exp(-a^2/2) P(t)/(a + k), where t = (a - k)/(a + k) and P is a polynomial that hardly changes for large a; so
     a Phi(-a) = exp(-a^2/2) q P(2q - 1) with q = a/(a + k). q and a^2 are kept in two parts, so that the far negative tail keeps
@@ -57,7 +102,7 @@ def gelu_erf(b: Builder, x: Value) -> Value:
     return b.select(b.compare("oge", x, 0.0), x - tail, -tail)  # zeros keep their sign: the tail of both is +0
 
 
-def gelu_tanh(b: Builder, x: Value) -> Value:
+def _gelu_tanh_everywhere(b: Builder, x: Value) -> Value:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), rewritten exactly as x/(1 + exp(-2u)).
 
     The argument 2u is kept in two parts: at x = -8 an error of one part in 2^24 would be 40 ulp of the result.

@@ -6,17 +6,20 @@ r + r^2 Q(r) with Q fitted on [-ln2/2, ln2/2], and e^x = 2^n (1 + (e^r - 1)).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from pypto_dsl.codegen.llvm.builder import Builder, Value
+from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Module, Value
 from pypto_dsl.codegen.llvm.math.tables import (
     ROUNDING,
     at_least,
+    at_most,
     clamp,
     copysign,
     magnitude,
     nearest,
     polynomial,
+    power_from_shifted,
     power_of_two,
     scale,
     two_product,
@@ -25,6 +28,7 @@ from pypto_dsl.codegen.llvm.math.tables import (
 )
 
 LOG2_E = 1.4426950408889634
+LN_2 = 0.6931471805599453
 
 
 @dataclass(frozen=True)
@@ -115,27 +119,59 @@ def expm1(b: Builder, x: Value) -> Value:
 
 
 def tanh(b: Builder, x: Value) -> Value:
-    """Hyperbolic tangent, at most 2 ulp: h/(1 - h) with h = (1 - e^(-2|x|))/2, the quotient corrected for both roundings."""
+    """Hyperbolic tangent, at most 2 ulp: x + x^3 P(x^2) for small |x|, 1 - 2/(e^(2|x|) + 1) beyond.
+
+    There the quotient is below 1/2, and the error of the reduction in one step hardly counts.
+    """
     a = magnitude(b, x)
-    high, low = expm1_parts(b, at_least(b, a * -2.0, -20.0))
-    minus_h = high + low
-    denominator, rest = two_sum_ordered(b, b.constant(x.type, 1.0), minus_h)
-    reciprocal = 1.0 / denominator
-    q = minus_h * reciprocal
-    residue = b.fma(-q, rest, b.fma(-q, denominator, minus_h))
-    result = b.fma(residue, reciprocal, q)
-    return b.select(b.compare("olt", a, 2.0**-13), x, copysign(b, result, x))
+    square = a * a
+    small = b.fma(a * square, b.horner(square, polynomial("tanh_rest")), a)
+    twice = at_most(b, a, 10.0) * 2.0
+    shifted = b.fma(twice, LOG2_E, ROUNDING)
+    n = nearest(b, shifted)
+    power = scale(b, b.horner(b.fma(n, -LN_2, twice), polynomial("exp")), shifted, n)
+    large = 1.0 - 2.0 / (power + 1.0)
+    return copysign(b, b.select(b.compare("olt", a, 0.55), small, large), x)
 
 
-def sigmoid(b: Builder, x: Value) -> Value:
+def sigmoid(b: Builder, x: Value) -> Guarded:
     """1/(1 + e^-x), at most 2 ulp in both tails."""
+    return _logistic(b, x, b.constant(x.type, 1.0), "sigmoid", _sigmoid_everywhere)
+
+
+def silu(b: Builder, x: Value) -> Guarded:
+    """x/(1 + e^-x), at most 2 ulp in both tails; silu(-inf) is NaN, as inf/inf is."""
+    return _logistic(b, x, x, "silu", _silu_everywhere)
+
+
+def _logistic(b: Builder, x: Value, numerator: Value, name: str, everywhere: Callable[[Builder, Value], Value]) -> Guarded:
+    """``numerator / (1 + e^-x)``; apart from x < -16, where adding 1 to 2^n would round.
+
+    e^-x = 2^n (1 + t), so that the denominator (2^n + 1) + 2^n t is rounded once.
+    """
+    part = reduce(b, -at_most(b, x, 80.0))
+    power = power_from_shifted(b, part.shifted)
+    fast = numerator / b.fma(power, expm1_reduced(b, part.r), power + 1.0)
+    special = b.compare("olt", x, -16.0)
+
+    def write(module: Module) -> str:
+        inner = Builder(module)
+        value = everywhere(inner, inner.named(x.type, "%x"))
+        return inner.finish(f"internal {x.type} @{name}_everywhere({x.type} %x) noinline cold", value)
+
+    def cold() -> Value:
+        return b.select(special, b.call(x.type, b.module.define(f"{name}_everywhere", write), x), fast)
+
+    return Guarded(fast, special, cold, name)
+
+
+def _sigmoid_everywhere(b: Builder, x: Value) -> Value:
     e = _exp_of_minus_magnitude(b, x)
     numerator = b.select(b.compare("olt", x, 0.0), e, 1.0)
     return over_one_plus(b, numerator, e)
 
 
-def silu(b: Builder, x: Value) -> Value:
-    """x/(1 + e^-x), at most 2 ulp in both tails; silu(-inf) is NaN, as inf/inf is."""
+def _silu_everywhere(b: Builder, x: Value) -> Value:
     part = reduce(b, at_least(b, -magnitude(b, x), -120.0))  # -105 e^-105 is still a subnormal
     t = expm1_reduced(b, part.r)
     e = scale(b, t + 1.0, part.shifted, part.number)
