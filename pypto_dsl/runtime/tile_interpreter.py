@@ -80,7 +80,13 @@ def window(tensors: Mapping[str, Array], param: t.Param, extents: Mapping[str, i
     end = base + sum((e - 1) * s for e, s in zip(shape, strides, strict=True)) if all(shape) else base
     if base < 0 or (end >= flat.size and all(shape)):
         raise CompilerBug("tile", f"{param.name} {shape} at {base} leaves its tensor of {flat.size} elements")
-    return np.lib.stride_tricks.as_strided(flat[base:], shape, [s * flat.itemsize for s in strides])
+    return strided(flat[base:], shape, [s * flat.itemsize for s in strides])
+
+
+def strided(flat: Array, shape: Sequence[int], strides: Sequence[int], writeable: bool = True) -> Array:
+    """`as_strided` for dtypes of every kind: NumPy does not know the 8-bit floats by their type string."""
+    raw = flat.view(f"V{flat.itemsize}")
+    return np.lib.stride_tricks.as_strided(raw, shape, strides, writeable=writeable).view(flat.dtype)
 
 
 def scalar_value(ops: Sequence[t.BlockOp], result: t.Operand, extents: Mapping[str, int], scalars: Mapping[str, int | float]) -> Any:
@@ -184,9 +190,7 @@ class _Kernel:
                 raise CompilerBug("tile", f"{self.kernel.name}: {param.name} {offset}+{extent} leaves its shape {shape}")
         start = base + sum(o * s for o, s in zip(offset, strides, strict=True))
         size = flat.itemsize
-        view = np.lib.stride_tricks.as_strided(
-            flat[start:] if start < flat.size else flat[:0], extent, [s * size for s in strides], writeable=write
-        )
+        view = strided(flat[start:] if start < flat.size else flat[:0], extent, [s * size for s in strides], write)
         return view.reshape(extent[-2:]) if len(extent) > 2 else view
 
     def do_load(self, s: t.Load) -> None:

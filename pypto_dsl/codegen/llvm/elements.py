@@ -2,7 +2,7 @@
 
 bool is a byte in memory and a mask in registers. bf16 is an i16 in registers: its arithmetic is always done in f32, and its
 conversions are integer operations, because the hardware's flush subnormals. f16 is an i16 too and is converted where the level
-has an instruction for it, otherwise by integers.
+has an instruction for it, otherwise by integers. 8-bit floats are bytes that are moved and never computed with.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pypto_dsl.compiler.span import Span
 
 _MEMORY = {
     "bool": "i8", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64",
-    "f16": "i16", "bf16": "i16", "f32": "float", "f64": "double",
+    "f16": "i16", "bf16": "i16", "f32": "float", "f64": "double", "f8e4m3": "i8", "f8e5m2": "i8", "f8e8m0": "i8",
 }
 _REGISTER = {**_MEMORY, "bool": "i1"}
 
@@ -37,14 +37,14 @@ def register_element(dtype: DType, span: Span | None = None) -> str:
 
 
 def bits_of(number: float | int, dtype: DType) -> int:
-    """The bit pattern of a number rounded to a 16-bit float dtype."""
-    return int(np.asarray(number, dtype=np.float32).astype(dtype.numpy).view(np.uint16))
+    """The bit pattern of a number rounded to a float dtype of 16 or 8 bits."""
+    return int(np.asarray(number, dtype=np.float32).astype(dtype.numpy).view(f"u{dtype.itemsize}"))
 
 
 def constant(b: Builder, number: float | int, dtype: DType, lanes: int) -> Value:
     """A literal in registers; NumPy rounds it to the dtype."""
     type = Type(register_element(dtype), lanes)
-    if dtype in dtypes.SIXTEEN_BIT_FLOATS:
+    if dtype.is_float and dtype.bits <= 16:
         return b.constant(type, bits_of(number, dtype))
     if dtype.is_integer:
         low, high = dtype.range

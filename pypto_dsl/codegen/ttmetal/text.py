@@ -57,11 +57,11 @@ def index(x: Index, bracket: bool = False) -> str:
 
 
 def bits(value: float, dtype: DType) -> str:
-    """The bits of a number in its dtype, as a hexadecimal literal. The value is exact in the dtype."""
+    """The bits of a number in its dtype, as a hexadecimal literal. The value is exact in the dtype; BOOL is stored as bf16."""
     if dtype.is_integer:
         return f"0x{int(value) & 0xFFFFFFFF:08x}"
     word: int = struct.unpack("<I", struct.pack("<f", value))[0]
-    return f"0x{word >> 16:04x}" if dtype.name == "bf16" else f"0x{word:08x}"
+    return f"0x{word >> 16:04x}" if dtype.name in ("bf16", "bool") else f"0x{word:08x}"
 
 
 def float_bits(value: float) -> str:

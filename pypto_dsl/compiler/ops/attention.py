@@ -5,6 +5,7 @@ import math
 
 from pypto_dsl.compiler.dtypes import BOOL, I32
 from pypto_dsl.compiler.ops import index_rules as rules
+from pypto_dsl.compiler.ops import typing
 from pypto_dsl.compiler.ops.core import add, div, extent, iota, le, matmul, mul, sqrt, sub, where
 from pypto_dsl.compiler.ops.definition import Tensor, op
 from pypto_dsl.compiler.ops.references import reductions
@@ -13,7 +14,8 @@ from pypto_dsl.compiler.ops.rows import softmax
 
 @op(types=rules.attention_types, shape=rules.attention, reference=reductions.attention, family="attention", bound={"f32": 64},
     derivation="softmax's error against rows of weights that sum to 1: scores of k products each, softmax's 8, and a sum of n products; "
-    "counted in ulp of the largest magnitude of value; the tests take k and n up to 64", scale=reductions.attention_scale)
+    "counted in ulp of the largest magnitude of value; the tests take k and n up to 64", scale=reductions.attention_scale,
+    dtypes=typing.COMPARABLE)
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, scale: float | None = None,
               is_causal: bool = False) -> Tensor:
     """``softmax(query @ key.T * scale + mask) @ value`` over the last two axes.

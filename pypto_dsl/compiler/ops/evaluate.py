@@ -60,6 +60,12 @@ def evaluate(op: Op, how: Plan, operands: Sequence[Array], symbols: Mapping[str,
     """The results of an operation over arrays of its operands' dtypes. Raises IndexError for an insert outside its destination."""
     if op.opcode == "constant":
         return (constant(op),)
+    results = unrounded(op, how, operands, symbols)
+    return tuple(_rounded(r, inside, value.type) for r, inside, value in zip(results, how.inside, op.results, strict=True))
+
+
+def unrounded(op: Op, how: Plan, operands: Sequence[Array], symbols: Mapping[str, int]) -> tuple[Array, ...]:
+    """What the reference makes of the operands before it is rounded to the results' dtypes: floats as float64."""
     arrays = [_operand(op, i, a, how) for i, a in enumerate(operands)]
     dtypes = [target or op.operands[i].type.dtype for i, target in enumerate(how.casts)]
     wide = [a.astype(np.float64) if d.is_float and op.opcode not in MOVED else a for a, d in zip(arrays, dtypes, strict=True)]
@@ -70,8 +76,7 @@ def evaluate(op: Op, how: Plan, operands: Sequence[Array], symbols: Mapping[str,
         keywords["shape"] = op.results[0].type.live  # the elements of a tail are compacted
     with np.errstate(all="ignore"):
         made = how.definition.meaning(*_placed(op, _aligned(op, how, wide)), **keywords)
-    results = made if isinstance(made, tuple) else (made,)
-    return tuple(_rounded(np.asarray(r), inside, value.type) for r, inside, value in zip(results, how.inside, op.results, strict=True))
+    return tuple(np.asarray(r) for r in (made if isinstance(made, tuple) else (made,)))
 
 
 def constant(op: Op) -> Array:

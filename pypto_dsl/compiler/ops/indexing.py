@@ -14,6 +14,8 @@ from pypto_dsl.compiler.ops.core import cast, eq, iota, reshape
 from pypto_dsl.compiler.ops.definition import Number, Tensor, op
 from pypto_dsl.compiler.ops.references import indexing
 
+ADDED = "what is combined in one place is summed in f64 and rounded once; everything else is moved"
+
 
 @op(types=typing.indexed, shape=rules.gather, reference=indexing.gather, family="index", widens=False)
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -33,37 +35,43 @@ def gathermask(input: Tensor, pattern_mode: int = 7) -> Tensor:
     ...
 
 
-@op(types=typing.written(2, 1), shape=rules.scatter, reference=indexing.scatter, family="index", widens=False)
+@op(types=typing.written(2, 1), shape=rules.scatter, reference=indexing.scatter, family="index", widens=False,
+    bound={"f32": 0.5}, derivation=ADDED)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | Number, reduce: str | None = None) -> Tensor:
     """``input`` with ``result[index[i, j], j] = src[i, j]`` for dim 0, and so on; "add" and "multiply" combine with what is there."""
     ...
 
 
-@op(types=typing.written(2, 1), shape=rules.scatter, reference=indexing.scatter, family="index", effects="input")
+@op(types=typing.written(2, 1), shape=rules.scatter, reference=indexing.scatter, family="index", effects="input",
+    bound={"f32": 0.5}, derivation=ADDED)
 def scatter_(input: Tensor, dim: int, index: Tensor, src: Tensor | Number, reduce: str | None = None) -> Tensor:
     """`scatter` into ``input``."""
     return scatter(input, dim, index, src, reduce)
 
 
-@op(types=typing.written(2, 1), shape=rules.index_add, reference=indexing.index_add, family="index", widens=False, dtypes=typing.NUMBERS)
+@op(types=typing.written(2, 1), shape=rules.index_add, reference=indexing.index_add, family="index", widens=False, dtypes=typing.NUMBERS,
+    bound={"f32": 0.5}, derivation=ADDED)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: float = 1) -> Tensor:
     """``input`` with ``result[index[i]] += alpha * source[i]`` along ``dim``."""
     ...
 
 
-@op(types=typing.written(2, 1), shape=rules.index_add, reference=indexing.index_add, family="index", dtypes=typing.NUMBERS, effects="input")
+@op(types=typing.written(2, 1), shape=rules.index_add, reference=indexing.index_add, family="index", dtypes=typing.NUMBERS, effects="input",
+    bound={"f32": 0.5}, derivation=ADDED)
 def index_add_(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: float = 1) -> Tensor:
     """`index_add` into ``input``."""
     return index_add(input, dim, index, source, alpha)
 
 
-@op(types=rules.put_types, shape=rules.index_put, reference=indexing.index_put, family="index", widens=False)
+@op(types=rules.put_types, shape=rules.index_put, reference=indexing.index_put, family="index", widens=False,
+    bound={"f32": 0.5}, derivation=ADDED)
 def index_put(input: Tensor, values: Tensor | Number, *indices: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with ``result[indices[0][i], indices[1][i], ...] = values[i]``, or ``+=`` with ``accumulate``."""
     ...
 
 
-@op(types=rules.put_types, shape=rules.index_put, reference=indexing.index_put, family="index", effects="input")
+@op(types=rules.put_types, shape=rules.index_put, reference=indexing.index_put, family="index", effects="input",
+    bound={"f32": 0.5}, derivation=ADDED)
 def index_put_(input: Tensor, values: Tensor | Number, *indices: Tensor, accumulate: bool = False) -> Tensor:
     """`index_put` into ``input``."""
     return index_put(input, values, *indices, accumulate=accumulate)
@@ -79,7 +87,8 @@ def scatter_update(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
 
 
 @op(types=rules.atomic_add_types, shape=rules.atomic_add, reference=indexing.atomic_add, family="index", widens=False,
-    dtypes=typing.NUMBERS, effects="dst")
+    dtypes=typing.NUMBERS, effects="dst",
+    bound={"f32": 0.5}, derivation=ADDED)
 def atomic_add(src: Tensor, offsets: tuple[Index, ...], dst: Tensor) -> Tensor:
     """``src`` added into ``dst`` at ``offsets``. Contributions of different turns arrive in the order of the program."""
     ...

@@ -48,7 +48,8 @@ def quant_mx(input: Tensor, quant_dtype: DType = F8E4M3, mode: str = "FLOOR", ax
     ...
 
 
-@op(types=rules.scaled_mm_types, shape=rules.scaled_mm, reference=quantization.scaled_mm, family="index")
+@op(types=rules.scaled_mm_types, shape=rules.scaled_mm, reference=quantization.scaled_mm, family="index", bound={"f32": 32},
+    derivation="as matmul's: the scales are powers of two", scale=quantization.scaled_mm_scale)
 def scaled_mm(input: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, out_dtype: DType | None = None, bias: Tensor | None = None,
               a_trans: bool = False, b_trans: bool = False) -> Tensor:
     """``(input * scale_a) @ (mat2 * scale_b) + bias`` with one scale per 32 of the contracted axis, accumulated in f32."""

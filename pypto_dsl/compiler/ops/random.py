@@ -19,7 +19,8 @@ def uniform(shape: tuple[Index, ...] = (), key: tuple[int, ...] = (0,), counter:
     ...
 
 
-@op(types=index_rules.generated, shape=shapes.from_attribute, reference=random.normal, family="generator", widens=False)
+@op(types=index_rules.generated, shape=shapes.from_attribute, reference=random.normal, family="generator", widens=False,
+    bound={"f32": 0.5}, derivation="computed in f64 and rounded once")
 def normal(shape: tuple[Index, ...] = (), key: tuple[int, ...] = (0,), counter: tuple[int, ...] = (0,), alg: str = "PHILOX",
            dtype: DType | None = None) -> Tensor:
     """Numbers of the normal distribution, by Box and Muller's transform of pairs of words; ``key`` and ``counter`` as for `uniform`."""

@@ -81,3 +81,8 @@ def scaled_mm(a: Array, b: Array, scale_a: Array, scale_b: Array, bias: Array | 
     with np.errstate(all="ignore"):
         product = np.matmul(left * expand_scale(scale_a, depth, -1), right * expand_scale(scale_b, depth, -2))
         return np.asarray(product if bias is None else product + bias)
+
+
+def scaled_mm_scale(a: Array, b: Array, scale_a: Array, scale_b: Array, bias: Array | None = None, **keywords: Any) -> Array:
+    """The same sum of magnitudes."""
+    return scaled_mm(np.abs(a), np.abs(b), np.abs(scale_a), np.abs(scale_b), None if bias is None else np.abs(bias), **keywords)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pypto_dsl.compiler.dtypes import BOOL, I16, I32, U8, U16, DType
-from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.compiler.errors import CompilerBug, error
 from pypto_dsl.compiler.index import Index, as_index, ceildiv, minimum, round_up, var
 from pypto_dsl.compiler.placement.ascend.extents import Bounds, Extent, block_bounds, buffer_extent, classify, operand_extent
 from pypto_dsl.compiler.placement.ascend.machine import Machine
@@ -170,7 +170,9 @@ class BlockSelector:
         dtype = held.ref.dtype or held.ref.buffer.dtype
         via = dtype if self.machine.has("maximum", dtype) else {2: I16, 4: I32}.get(dtype.itemsize)
         if via is None:
-            raise CompilerBug("ascend.block", f"a {held.extent} of {dtype} has no broadcast form")
+            name = self.machine.target.name
+            raise error("PT502", f"a {held.extent} of {dtype} is broadcast, and {name} repeats elements of 16 and 32 bits", self.span,
+                        help="cast it to a dtype of 16 or 32 bits before it is broadcast", target=name)
         result = BufferRef(self.temporary(f"{held.ref.buffer.name}Tile", dtype, extent), ZERO, _view(dtype, via))
         source = Held(BufferRef(held.ref.buffer, held.ref.offset, _view(held.ref.buffer.dtype, via)), held.extent, held.owner)
         self.broadcast("maximum", result, (source, source), extent)
@@ -218,7 +220,13 @@ class BlockSelector:
         return {"full": self.block.cols, "row": self.block.cols, "column": self.block.rows, "one": as_index(1)}[extent]
 
     def call(self, name: str, dst: BufferRef, *reads: BufferRef, arguments: tuple[CallArgument, ...] = (), count: Index) -> None:
-        """Append a call over contiguous lanes."""
+        """Append a call over contiguous lanes. PT502 for a number filled into elements that the target fills no number into."""
+        dtype = dst.dtype or dst.buffer.dtype
+        if name == "fill" and not self.machine.has(name, dtype):
+            has = ", ".join(sorted(self.machine.instructions[name]))
+            raise error("PT502", f"{self.machine.target.name} fills no number into elements of {dtype}", self.span,
+                        notes=(f"it does for {has}",), help="make the tensor in one of these dtypes, and cast it",
+                        target=self.machine.target.name)
         self.out.append(Call(name, (dst,), reads, self.scratch(name, dst), arguments, count=count, span=self.span, note=self.note))
 
     def combine(self, name: str, dst: BufferRef, first: Operand, second: Operand, extent: Extent) -> None:

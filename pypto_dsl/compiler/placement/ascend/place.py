@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from pypto_dsl.compiler.dtypes import BOOL
 from pypto_dsl.compiler.errors import CompilerBug, KernelError, error
 from pypto_dsl.compiler.index import Index, as_index, var
 from pypto_dsl.compiler.placement.ascend.allocate import allocate, plan
@@ -61,6 +62,7 @@ def _fitting(variants: tuple[TileKernel, ...], chip: Machine) -> list[tuple[tupl
 def place_kernel(kernel: TileKernel, chip: Machine) -> tuple[tuple[TileKernel, ...], Workspace | None]:
     """The placed kernels of one structured kernel, in launch order, and the workspace between them."""
     _check_loads(kernel)
+    _check_elements(kernel, chip)
     split = split_units(kernel)
     placed = []
     for part in split.kernels:
@@ -71,6 +73,15 @@ def place_kernel(kernel: TileKernel, chip: Machine) -> tuple[tuple[TileKernel, .
         else:
             placed.append(_vector(part, chip))
     return tuple(placed), split.workspace
+
+
+def _check_elements(kernel: TileKernel, chip: Machine) -> None:
+    """PT502 for a tensor whose elements no copy of the target moves. BOOL is a byte of 0 or 1."""
+    for param in kernel.params:
+        if param.dtype is not BOOL and not chip.has("copy", param.dtype):
+            raise error("PT502", f"`{param.name}` is {param.dtype}, and {chip.target.name} moves no such elements", kernel.span,
+                        notes=(f"it moves {', '.join(sorted(chip.instructions['copy']))}",), help="cast it to one of them",
+                        target=chip.target.name)
 
 
 def _check_loads(kernel: TileKernel) -> None:

@@ -37,8 +37,9 @@ def _role(role: RoleBody, shared: Mapping[str, str]) -> RoleBody:
     first = {d: next((n for n in needs if n.domain == d), None) for d in DOMAINS}
     a, b, packed = (first[d].setup.buffers[0] if first[d] is not None else None for d in ("A", "B", "P"))  # type: ignore[union-attr]
     a, b = a or b, b or a
-    if a is None or b is None or packed is None:
+    if packed is None:
         return role  # data movement only: the compute kernel has nothing to do
+    a, b = a or packed, b or packed  # a kernel without inputs still starts the hardware up
     calls = [s for s in statements if isinstance(s, Compute)]
     reverse = calls[0].call.startswith("matmul")
     startup = Setup("startup_reverse", (b, a, packed)) if reverse else Setup("startup", (a, b, packed))

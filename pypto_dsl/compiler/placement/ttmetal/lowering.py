@@ -117,6 +117,12 @@ class Lowering:
             return self.add("add_scalar", "sfpu", F32, values=(number,), words=(IndexValue(base, F32),), wish="lane")
         return self.add("fill", "sfpu", F32 if operand.dtype.is_integer else operand.dtype, words=(_float_word(operand),), wish="number")
 
+    def stored(self, operand: Operand, dtype: DType) -> str:
+        """The operand as a value in DST to be packed as ``dtype``: the packer does not convert numbers to integers."""
+        if isinstance(operand, Constant) and dtype is I32:
+            return self.add("fill_int", "sfpu", I32, words=(operand,), wish="number")
+        return self.slot(operand)
+
     # ---- operations
 
     def lower(self, op: BlockOp) -> None:

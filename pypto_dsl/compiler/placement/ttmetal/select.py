@@ -274,7 +274,7 @@ def _map(k: Selection, block: Block) -> tuple[list[Statement], dict[str, Buffer]
         low.lower(op)
     packs, exact = [], {}
     for w in block.writes:
-        value = low.slot(low.resolve(w.value))
+        value = low.stored(low.resolve(w.value), w.buffer.dtype)
         packs.append(Pack(value, w.buffer))
         for axis in (0, 1):
             known = dead_lanes(k, block.ops, w.value, axis)

@@ -83,6 +83,14 @@ class _Program(ctypes.Structure):  # mirrors ttemu::Program in core.h
         ("args", ctypes.c_uint32 * 3), ("arg_words", ctypes.c_void_p * 3))
 
 
+@dataclass(frozen=True)
+class Built:
+    """A kernel in a shared object: `kernel_main` of an object of its own, or one of many in a unit."""
+
+    path: Path
+    symbol: str = "_Z11kernel_mainv"
+
+
 @cache
 def runtime() -> ctypes.CDLL:
     """The emulator's library, built once per machine and shared by every kernel."""
@@ -115,10 +123,15 @@ def _load(path: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(path))
 
 
+def _address(kernel: Path | Built) -> int | None:
+    built = Built(kernel) if isinstance(kernel, Path) else kernel
+    return ctypes.cast(getattr(_load(built.path), built.symbol), ctypes.c_void_p).value
+
+
 _ONE_AT_A_TIME = threading.Lock()  # L1 is one mapping, and a run owns it
 
 
-def launch(objects: Mapping[str, Path], run: Launch) -> None:
+def launch(objects: Mapping[str, Path | Built], run: Launch) -> None:
     """Run built kernels to the end on ``run.cores`` cores, one after the other; output tensors are filled in place.
 
     Raises Trap, and KernelError PT905 for a launch without tensors or cores.
@@ -136,7 +149,7 @@ def launch(objects: Mapping[str, Path], run: Launch) -> None:
         _Tensor(t.address, t.pages.shape[1], t.pages.shape[0], int(t.writable), t.pages.ctypes.data) for t in run.tensors])
     keep = []
     for i, role in enumerate(ROLES):
-        program.kernel[i] = ctypes.cast(_load(objects[role])._Z11kernel_mainv, ctypes.c_void_p).value
+        program.kernel[i] = _address(objects[role])
         words = np.array(run.arguments[role], np.uint32).reshape(run.cores, -1)
         keep.append(words)
         program.args[i], program.arg_words[i] = words.shape[1], words.ctypes.data

@@ -1,21 +1,24 @@
 """Runs emitted TT-Metal programs on NumPy arrays: the very files, built against the emulated headers, over a grid of cores."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index
-from pypto_dsl.runtime.emulator.ttmetal.machine import ROLES, DramTensor, Launch, Ring, build, launch
+from pypto_dsl.runtime.emulator.ttmetal.machine import ROLES, Built, DramTensor, Launch, Ring, build, launch
 from pypto_dsl.runtime.formats import POISON, Array, Pages, page_count, tile_format, tilize, untilize
 
 FIRST_ADDRESS = 1_048_640  # where ttnn 0.81.1 places the first DRAM tensor
 GAP = 4096                 # between tensors, so that an address one page off belongs to nobody
 ACCESSOR_FLAGS = 2         # interleaved, in DRAM
+# Compiles the three files of a kernel (by role), given their compile-time arguments and whether DST has 32 bits.
+Builder = Callable[[Mapping[str, str], Mapping[str, Sequence[int]], bool], Mapping[str, Path | Built]]
 
 
 @dataclass
@@ -34,11 +37,12 @@ class Memory:
 
 
 def run(manifest: Mapping[str, Any], files: Mapping[str, str], arrays: Mapping[str, Array],
-        scalars: Mapping[str, float | int] | None = None, *, cores: int = 1, seed: int = 0) -> dict[str, Array]:
+        scalars: Mapping[str, float | int] | None = None, *, cores: int = 1, seed: int = 0, builder: Builder = build) -> dict[str, Array]:
     """Run a program on ``arrays`` (inputs by argument name; outputs give shape and are returned, not written).
 
     Lanes beyond a tensor's extents hold NaN, so that a kernel which lets them into a result shows. Raises Trap for a broken rule,
-    BuildFailed for a file that does not compile, KernelError PT520 for extents that no schedule takes.
+    BuildFailed for a file that does not compile, KernelError PT520 for extents that no schedule takes. ``builder`` compiles a kernel's
+    files: an object each, or many together (see `batch`).
     """
     values = bind_extents(manifest, arrays)
     numbers = dict(scalars or {})
@@ -52,7 +56,7 @@ def run(manifest: Mapping[str, Any], files: Mapping[str, str], arrays: Mapping[s
     for w in manifest["workspaces"]:
         held[w["name"]] = _unwritten(evaluate(w["shape"], values), w["dtype"])
     for step in manifest["steps"]:
-        _run_kernel(choose(step, values, manifest["name"], "name"), manifest, files, held, values, numbers, cores, seed)
+        _run_kernel(choose(step, values, manifest["name"], "name"), manifest, files, held, values, numbers, cores, seed, builder)
     return {a["name"]: held[a["name"]] for a in manifest["arguments"] if a["role"] != "in"}
 
 
@@ -88,6 +92,11 @@ def _word(number: float | int, dtype: str) -> int:
     return int(number) & 0xFFFFFFFF
 
 
+def texts(kernel: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, str]:
+    """The three kernel files by role."""
+    return {role: files[f"{kernel['name']}/{kernel['roles'][role]['file']}"] for role in ROLES}
+
+
 def compile_arguments(kernel: Mapping[str, Any], role: str) -> list[int]:
     """The accessor words of a role: flags and page bytes of each tensor it transfers."""
     dtype = {p["name"]: p["dtype"] for p in kernel["params"]}
@@ -95,7 +104,7 @@ def compile_arguments(kernel: Mapping[str, Any], role: str) -> list[int]:
 
 
 def _run_kernel(kernel: Mapping[str, Any], manifest: Mapping[str, Any], files: Mapping[str, str], held: dict[str, Array],
-                values: Mapping[str, int], numbers: Mapping[str, float | int], cores: int, seed: int) -> None:
+                values: Mapping[str, int], numbers: Mapping[str, float | int], cores: int, seed: int, builder: Builder) -> None:
     words = kernel_values(kernel, values, numbers)
     items = prod(evaluate(kernel["items"], words))
     if items == 0:
@@ -112,8 +121,7 @@ def _run_kernel(kernel: Mapping[str, Any], manifest: Mapping[str, Any], files: M
         words[f"{p['name']}.address"] = memory.addresses[p["name"]]
     arguments = {role: [[{**words, "start": s, "count": n}[a] for a in kernel["roles"][role]["arguments"]] for s, n in split(items, cores)]
                  for role in ROLES}
-    texts = {role: files[f"{kernel['name']}/{kernel['roles'][role]['file']}"] for role in ROLES}
-    objects = build(texts, {role: compile_arguments(kernel, role) for role in ROLES}, kernel["fp32_dest"])
+    objects = builder(texts(kernel, files), {role: compile_arguments(kernel, role) for role in ROLES}, kernel["fp32_dest"])
     rings = [Ring(r["index"], r["dtype"], evaluate([r["pages"]], words)[0], r["page_bytes"]) for r in kernel["rings"]]
     tensors = [DramTensor(memory.addresses[n], memory.pages[n], _written(kernel, n)) for n in memory.pages]
     launch(objects, Launch(rings, tensors, arguments, cores, kernel["dst_tiles"], manifest["l1_budget"], kernel["fp32_dest"],

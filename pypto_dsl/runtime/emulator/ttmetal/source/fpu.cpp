@@ -49,7 +49,7 @@ void broadcast(int kind, float* lane) {
     }
 }
 
-float larger(float x, float y) { return std::isnan(x) || x > y ? x : y; }
+float larger(float x, float y) { return std::isnan(x) || x > y || (x == y && !std::signbit(x)) ? x : y; }  // -0 is less than +0
 }  // namespace
 
 void fpu_init(Fpu init, const char* name, int bcast, uint32_t a, uint32_t b, Where w) {

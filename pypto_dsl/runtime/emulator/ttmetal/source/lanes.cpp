@@ -10,8 +10,10 @@ namespace {
 template <typename F> u on(u x, F f) { return to_bits(f(from_bits(x))); }
 template <typename F> u on(u x, u y, F f) { return to_bits(f(from_bits(x), from_bits(y))); }
 float flush(float v) { return std::fabs(v) < 0x1p-126f ? 0 * v : v; }  // the routine's exponent arithmetic has no subnormals
-float larger(float x, float y) { return std::isnan(x) || x > y ? x : y; }
-float smaller(float x, float y) { return std::isnan(x) || x < y ? x : y; }
+// NaN wins, and -0 is less than +0
+float larger(float x, float y) { return std::isnan(x) || x > y || (x == y && !std::signbit(x)) ? x : y; }
+float smaller(float x, float y) { return std::isnan(x) || x < y || (x == y && std::signbit(x)) ? x : y; }
+double logistic(double x) { return 1 / (1 + std::exp(-x)); }  // in double, so that what is made of it is rounded once
 float truth(bool b) { return b ? 1.f : 0.f; }
 int32_t as_int(u x) { return (int32_t)x; }
 }  // namespace
@@ -25,10 +27,10 @@ UNARY(log, std::log(x))
 UNARY(sqrt, std::sqrt(x))
 UNARY(rsqrt, 1 / std::sqrt(x))
 UNARY(recip, 1 / x)
-UNARY(silu, x / (1 + std::exp(-x)))
-UNARY(sigmoid, 1 / (1 + std::exp(-x)))
+UNARY(silu, (float)(x * logistic(x)))
+UNARY(sigmoid, (float)logistic(x))
 UNARY(tanh, std::tanh(x))
-UNARY(gelu, 0.5f * x * (1 + std::erf(x * 0.70710678f)))
+UNARY(gelu, x == -INFINITY ? -0.f : (float)(0.5 * x * std::erfc(x * -M_SQRT1_2)))
 UNARY(square, x * x)
 UNARY(negative, -x)
 UNARY(relu, larger(x, 0))

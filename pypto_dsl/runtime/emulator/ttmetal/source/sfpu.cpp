@@ -83,7 +83,8 @@ void sfpu_reduce(int pool, int dim, const char* init, uint32_t d, Where w) {
         for (int half = 16; half; half /= 2)
             for (int j = 0; j < half; ++j) {
                 const float x = lane[along * j], y = lane[along * (j + half)];
-                lane[along * j] = pool == POOL_SUM ? x + y : std::isnan(x) || x > y ? x : y;
+                const bool first = std::isnan(x) || x > y || (x == y && !std::signbit(x));  // -0 is less than +0
+                lane[along * j] = pool == POOL_SUM ? x + y : first ? x : y;
             }
         for (int j = 1; j < 32; ++j) lane[along * j] = NAN;
     }
