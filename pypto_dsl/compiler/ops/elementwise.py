@@ -56,13 +56,14 @@ def rsqrt(input: Tensor, precision_type: str = "INTRINSIC") -> Tensor:
     return div(1.0, sqrt(input))
 
 
-@op(types=typing.ldexp, shape=shapes.broadcast, reference=reference.ldexp, family="elementwise", bound={"f32": 1},
-    derivation="an integer exponent rounds once; a real one adds exp of its fraction and one product", expands=floats.WIDE)
+@op(types=typing.ldexp, shape=shapes.broadcast, reference=reference.ldexp, family="elementwise", bound={"f32": 2.5},
+    derivation="an integer exponent rounds once; a real one adds exp of its fraction and the argument's rounding, half an ulp each, which "
+    "the product may double, and the product's own", expands=floats.WIDE)
 def ldexp(input: Tensor, other: Tensor | Number) -> Tensor:
     """``input * 2**other`` with the dtype of ``input``, under every promotion rule set.
 
     An integer exponent scales exactly and rounds once, whatever its size; a float exponent is real-valued (2**0.5 is the square
-    root of 2) and within 1 ulp in f32.
+    root of 2).
     """
     if other.type.dtype.is_integer:
         return floats.scale(input, other if other.type.dtype is I32 else cast(other, I32, satmode="ON"))
@@ -78,7 +79,7 @@ def ldexp(input: Tensor, other: Tensor | Number) -> Tensor:
     return where(floats.is_infinite(other), mul(input, where(gt(other, 0.0), math.inf, 0.0)), made)
 
 
-@op(types=typing.in_place("ldexp"), shape=shapes.in_place, reference=reference.ldexp, family="elementwise", bound={"f32": 1},
+@op(types=typing.in_place("ldexp"), shape=shapes.in_place, reference=reference.ldexp, family="elementwise", bound={"f32": 2.5},
     derivation="as ldexp", effects="input")
 def ldexp_(input: Tensor, other: Tensor | Number) -> Tensor:
     """``input * 2**other`` written into ``input``, whose dtype and shape stay; ``other`` alone is broadcast."""

@@ -63,7 +63,7 @@ class Storage:
             return replace(buffer, pitch=1, elements=round_up(rows, step))
         if buffer.layout == "spread":
             return replace(buffer, pitch=lanes, elements=round_up(rows, 8) * lanes)
-        return replace(buffer, pitch=1, elements=max(lanes, 8))
+        return replace(buffer, pitch=1, elements=repeat if self.mask_lanes else max(lanes, 8))
 
 
 def storage(body: Iterable[Statement], machine: Machine) -> Storage:
@@ -72,7 +72,8 @@ def storage(body: Iterable[Statement], machine: Machine) -> Storage:
     dtypes = {dtype for block in _blocks(body) for dtype in _dtypes(block)}
     sizes = {dtype.itemsize for dtype in dtypes} or {4}
     smallest = min(sizes)
-    compares = any(op.dtype == BOOL for block in _blocks(body) for op in block.ops)
+    # BOOL is kept in bytes and computed in bits: what reads or writes it compares too
+    compares = BOOL in dtypes or any(op.dtype == BOOL for block in _blocks(body) for op in block.ops)
     compared = 4 if smallest >= 4 else 2  # the smallest element that a comparison sees: BOOL is compared as f16
     return Storage(
         machine,
