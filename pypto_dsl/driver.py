@@ -6,13 +6,13 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import Diagnostic, KernelError, Label, error, value_text
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend import targets
@@ -225,7 +225,11 @@ class Kernel:
     def annotations(self) -> dict[str, Any]:
         """The parameters' annotations, strings evaluated where the function was defined."""
         if self._annotations is None:
-            self._annotations = _annotations_of(self.function)
+            try:
+                self._annotations = _annotations_of(self.function)
+            except _InAnnotation as wrong:
+                place = self._declared_at(wrong.parameter)
+                raise KernelError(wrong.found if place is None else replace(wrong.found, primary=Label(place))) from None
         return self._annotations
 
     @property
@@ -268,8 +272,7 @@ class Kernel:
     def _tensor(self, name: str, x: Any, promise: Annotation) -> TensorArgument:
         if is_array(x):
             return checked(name, x, promise, lambda: self._declared_at(name), self.name)
-        got = "None" if x is None else f"{type(x).__name__} {shown(x)}"
-        raise error("PT701", f"`{name}` of {self.name} is a tensor, and got {got}", here(),
+        raise error("PT701", f"`{name}` of {self.name} is a tensor, and got {value_text(x)}", here(),
                     help="pass a NumPy array, or a torch tensor on the CPU")
 
     def _refuse_arrays(self, name: str, x: Any) -> None:
@@ -455,6 +458,14 @@ def _tensor_difference(name: str, was: Any, part: Any) -> str:
     return f"`{name}` axis {axis} (static) was {was[2][axis]} and is {part[2][axis]}"
 
 
+class _InAnnotation(Exception):
+    """What is wrong with an annotation that is text, whose own place is not the user's."""
+
+    def __init__(self, parameter: str, found: Diagnostic) -> None:
+        super().__init__(parameter)
+        self.parameter, self.found = parameter, found
+
+
 def _annotations_of(function: FunctionType) -> dict[str, Any]:
     found: Mapping[str, Any] = inspect.get_annotations(function)
     if any(isinstance(a, str) for a in found.values()):
@@ -471,6 +482,8 @@ def _annotations_of(function: FunctionType) -> dict[str, Any]:
                 evaluated[name] = eval(text, function.__globals__, local) if isinstance(text, str) else text  # the user's own annotation
             except NameError:  # a type that exists only for type checkers
                 continue
+            except KernelError as wrong:
+                raise _InAnnotation(name, wrong.diagnostic) from None
         found = evaluated
     return {n: a for n, a in found.items() if n != "return"}
 
@@ -492,7 +505,8 @@ def jit_function(function: Any, options: KernelOptions) -> Kernel:
     if isinstance(function, (staticmethod, classmethod)):
         function = function.__func__
     if not isinstance(function, FunctionType):
-        raise error("PT119", f"@pypto.jit makes kernels of Python functions, and got {type(function).__name__}", here())
+        raise error("PT119", f"@pypto.jit makes kernels of Python functions, and got {value_text(function)}", here(),
+                    help="write a function, def k(x, out): ..., and decorate that")
     return Kernel(function, options)
 
 

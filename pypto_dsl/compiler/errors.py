@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from pypto_dsl.compiler.span import Span
@@ -73,6 +74,26 @@ def _frame(label: Label, arrow: str) -> list[str]:
     width = max(1, stop - span.column)
     marker = " " * (span.column - 1) + "^" * width + (f" {label.text}" if label.text else "")
     return [head, f"{pad} |", f"{number} | {source}", f"{pad} | {marker}"]
+
+
+MOST_SHOWN = 40  # characters of an object's own text in a message
+
+
+def value_text(value: object) -> str:
+    """A value that a message says it got: `None`, `str 'x'`, `the module math`, `an Odd`; no addresses, no long texts."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the type {value.__name__}"
+    if isinstance(value, ModuleType):
+        return f"the module {value.__name__}"
+    name = type(value).__name__
+    if isinstance(value, int) and value.bit_length() > 128:  # Python refuses to write the longest ones out
+        return f"an int of {value.bit_length()} bits"
+    shown = "" if callable(value) or type(value).__repr__ is object.__repr__ else repr(value)
+    if not shown or len(shown) > MOST_SHOWN or "\n" in shown or shown.startswith("<"):
+        return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+    return f"{name} {shown}"
 
 
 class KernelError(Exception):

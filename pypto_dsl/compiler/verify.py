@@ -59,12 +59,29 @@ def problems(graph: Graph) -> Iterator[Problem]:
     yield from _Verifier(graph).run()
 
 
+class _Equalities:
+    """Which extents are equal when the kernel runs, by its checks: directly, or through others (M == 6 and M == N make N == 6)."""
+
+    def __init__(self, checks: list[Check]) -> None:
+        self.parent: dict[Index, Index] = {}
+        for check in checks:
+            self.parent[self.root(check.left)] = self.root(check.right)
+
+    def root(self, x: Index) -> Index:
+        while (above := self.parent.get(x, x)) != x:
+            x = above
+        return x
+
+    def __call__(self, a: Index, b: Index) -> bool:
+        return a == b or self.root(a) == self.root(b)
+
+
 class _Verifier:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.defined: set[Value] = set()
         self.visible = {name for name, s in graph.symbols.items() if s.kind in ("dim", "scalar")}
-        self.checked = {frozenset((c.left, c.right)) for c in graph.checks}
+        self.equal = _Equalities(graph.checks)
         # what the op table says of an operation over given types; equal operations are typed once
         self.derivations: dict[Any, tuple[tuple[TensorType, ...], list[Check]] | str] = {}
 
@@ -186,7 +203,7 @@ class _Verifier:
 
     def same_shape(self, a: tuple[Index, ...], b: tuple[Index, ...]) -> bool:
         """Equal, or equal by a check that runs before the kernel."""
-        return len(a) == len(b) and all(x == y or frozenset((x, y)) in self.checked for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(self.equal(x, y) for x, y in zip(a, b, strict=True))
 
     def same_type(self, a: TensorType, b: TensorType, weak: bool = True) -> bool:
         return (a.dtype == b.dtype and self.same_shape(a.shape, b.shape) and self.same_shape(a.live, b.live)
@@ -217,7 +234,7 @@ class _Verifier:
             if not self.same_type(result.type, wanted):
                 yield Problem(f"its result is {type_text(result.type)}, and the op table gives {type_text(wanted)}", op)
         for check in checks:
-            if frozenset((check.left, check.right)) not in self.checked:
+            if not self.equal(check.left, check.right):
                 yield Problem(f"needs {check.left} == {check.right}, which no check of the kernel tests", op)
         if op.opcode == "insert":
             yield from self.insert_bounds(op)

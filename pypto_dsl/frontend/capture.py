@@ -78,8 +78,8 @@ def _float_type(value: Any, tensors: Mapping[str, TensorArgument]) -> TensorType
 
 
 def capture(function: FunctionType, name: str, signature: inspect.Signature, arguments: Arguments, options: KernelOptions) -> Captured:
-    """Run ``function`` once with symbolic tensors and record what it does. Raises KernelError at the user's line, NeedsValue for a
-    run-time float that Python needs."""
+    """Run ``function`` once with symbolic tensors and record what it does. Raises KernelError at the user's line (PT149
+    where calls do not end), NeedsValue for a run-time float that Python needs."""
     definition = definition_of(function)
     file = function.__code__.co_filename
     span = Span(file, function.__code__.co_firstlineno)
@@ -115,7 +115,11 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
             bound[key] = handle
         handles = {k: h for k, h in bound.items() if k in arguments.tensors}
         run = rewrite(function, HOOKS, tuple(arguments.tensors)) or function
-        returned = run(*_positional(signature, bound), **_keywords(signature, bound))
+        try:
+            returned = run(*_positional(signature, bound), **_keywords(signature, bound))
+        except RecursionError:
+            raise error("PT149", f"what `{name}` calls calls itself without end", span,
+                        help="end the recursion by a number that Python knows; use pypto.loop where only the run knows it") from None
         for key, handle in handles.items():
             value = trace.read(handle.cell)
             if value is not parameters[key]:

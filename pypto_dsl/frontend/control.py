@@ -83,7 +83,9 @@ class Branch:
                 continue
             pair = self._pair(x, y)
             if pair is None:
-                out.append(Unusable(f"`{name}` is {described(x)} when the condition holds and {described(y)} otherwise",
+                sides = [self._described(v, frame) for v, frame in zip((x, y), self.frames, strict=True)]
+                what = f"`{name}`" if name else "the value of the ternary"
+                out.append(Unusable(f"{what} is {sides[0]} when the condition holds and {sides[1]} otherwise",
                                     "give it one type in both branches"))
                 continue
             axes = differing_axes(pair[0].type, pair[1].type) or []
@@ -95,6 +97,10 @@ class Branch:
             value, extents = next(results), [next(results) for _ in axes]
             out[slot] = revived(self.trace.narrowed(value, axes, extents, name) if axes else value, name, sample)
         return tuple(out)
+
+    def _described(self, x: object, frame: Frame) -> str:
+        """What an arm has bound, as messages put it; a tensor's type as it is at the arm's end."""
+        return str(self.trace.in_frame(x.cell, frame).type) if isinstance(x, Tensor) else described(x)
 
     def _merged(self, name: str, pair: tuple[Value, Value], axes: list[int]) -> list[tuple[str, Value, Value]]:
         """What the `if` yields for a name: the value; where live extents differ, the widened value and the extents."""
@@ -233,7 +239,7 @@ class Hooks:
         for side, arm in ((True, a), (False, b)):
             branch.take(side)
             branch.leave((arm(),))
-        return branch.results((UNBOUND,), ("value",))[0]
+        return branch.results((UNBOUND,), ("",))[0]
 
     @staticmethod
     def chain(ops: tuple[str, ...], left: Any, *rest: Callable[[], Any]) -> Any:

@@ -22,15 +22,16 @@ class Unusable:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._refuse()
+        return self.refuse()
 
-    def _refuse(self, *_: Any, **__: Any) -> Any:
+    def refuse(self, *_: Any, **__: Any) -> Any:
         why, help = self.__dict__["_why"]
         raise error("PT140", why, here(), help=help)
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = _refuse
-    __getitem__ = __setitem__ = __iter__ = __len__ = __lt__ = __gt__ = __le__ = __ge__ = __bool__ = __neg__ = __index__ = _refuse
-    __call__ = __float__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = refuse
+    __getitem__ = __setitem__ = __iter__ = __len__ = __lt__ = __gt__ = __le__ = __ge__ = __bool__ = __neg__ = __index__ = refuse
+    __call__ = __float__ = __matmul__ = __rmatmul__ = __rpow__ = __rmod__ = __rfloordiv__ = __invert__ = __abs__ = refuse
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = refuse
 
     def __repr__(self) -> str:
         return f"<unusable: {self.__dict__['_why'][0]}>"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import F32, I32, DType
-from pypto_dsl.compiler.errors import Label, error
+from pypto_dsl.compiler.errors import KernelError, Label, error, value_text
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import ceildiv as ceildiv_index
 from pypto_dsl.compiler.ops import REGISTRY
@@ -21,6 +21,7 @@ from pypto_dsl.compiler.promotion import PromotionError
 from pypto_dsl.frontend import eager, fixes, scalar
 from pypto_dsl.frontend.arguments import is_array
 from pypto_dsl.frontend.foreign import PROTOCOLS
+from pypto_dsl.frontend.names import Unusable
 from pypto_dsl.frontend.options import check_tile
 from pypto_dsl.frontend.scalar import FLOAT_ARITHMETIC, IntLike, SymbolicBool, SymbolicScalar, index_of, is_integer, is_symbolic
 from pypto_dsl.frontend.spans import here
@@ -98,9 +99,19 @@ def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], k
         made = trace.emit(run)
     except PromotionError as refused:
         raise _with_fix(refused, definition, args) from None
+    except KernelError:
+        _refuse_unusable(*args, *kwargs.values())
+        raise
     if trace.tiles.vector is not None:
         check_tile(trace.tiles, definition, made if isinstance(made, Value) else made[0])
     return made
+
+
+def _refuse_unusable(*given: Any) -> None:
+    """PT140 for a name without a value: why it has none says more than what an operation takes."""
+    for x in given:
+        if isinstance(x, Unusable):
+            x.refuse()
 
 
 def _with_fix(refused: PromotionError, definition: OpDefinition, args: Sequence[Any]) -> PromotionError:
@@ -165,7 +176,11 @@ def called_outside_too(function: Callable[..., Any]) -> Callable[..., Any]:
             raise error("PT110", f"{function.__name__}: {wrong}", here(), help=f"{function.__name__}{shown}") from None
         if current() is None:
             return eager.evaluate(function.__name__, function, args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except KernelError:
+            _refuse_unusable(*args, *kwargs.values())
+            raise
 
     signature = inspect.signature(function)
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
@@ -192,14 +207,15 @@ def tensor_operand(x: Any, name: str) -> Tensor:
     if is_array(x):
         raise error("PT126", f"{name} is called in a kernel on an array that the kernel did not get as an argument", here(),
                     help="make it a parameter of the kernel and pass it")
-    raise error("PT200", f"{name} takes a tensor, and got {type(x).__name__} {x!r}", here())
+    raise error("PT200", f"{name} takes a tensor, and got {value_text(x)}", here(),
+                help="pass a tensor of the kernel; pypto.full([64, 64], 1.0) makes one of a number")
 
 
 def need_list(x: Any, name: str) -> Sequence[Any]:
     """``x`` if it is a list or tuple. Raises PT111 for anything else."""
     if isinstance(x, (list, tuple)):
         return x
-    raise error("PT111", f"{name} takes a list of tensors, and got {type(x).__name__}", here(), help=f"pypto.{name}([a, b])")
+    raise error("PT111", f"{name} takes a list of tensors, and got {value_text(x)}", here(), help=f"pypto.{name}([a, b])")
 
 
 def need_dtype(x: Any, name: str) -> DType:
@@ -437,7 +453,7 @@ def _method(name: str, reflected: bool = False) -> Callable[..., Any]:
 
     def method(self: Tensor, other: Any) -> Any:
         if isinstance(other, _NO_OPERANDS) and not isinstance(other, np.generic) and name not in ("eq", "ne"):
-            raise error("PT200", f"`{name}` takes tensors and numbers, and got {type(other).__name__} {other!r}", here(),
+            raise error("PT200", f"`{name}` takes tensors and numbers, and got {value_text(other)}", here(),
                         help="pass the values as an array: a parameter of the kernel; pypto.full(shape, value, dtype) makes a tensor")
         if not _takes(other):
             return NotImplemented

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from pypto_dsl.compiler.errors import Label, error
+from pypto_dsl.compiler.errors import Label, error, value_text
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.ops.definition import OpDefinition
 from pypto_dsl.compiler.ops.shapes import shape_text
@@ -67,7 +67,7 @@ def check_group(group: str, values: Any) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, Mapping):
-        raise error("PT114", f"`{group}` is a dict of options, and got {type(values).__name__} {values!r}", here(),
+        raise error("PT114", f"`{group}` is a dict of options, and got {value_text(values)}", here(),
                     help=f"{group}={{\"{min(GROUPS[group])}\": ...}}")
     for name in values:
         if name not in GROUPS[group]:
@@ -97,8 +97,10 @@ def kernel_options(given: Mapping[str, Any]) -> KernelOptions:
     for name, allowed in (("precision", PRECISIONS), ("lint", LINTS)):
         if name in ours and ours[name] not in allowed:
             raise error("PT114", f"`{name}` is {ours[name]!r}", here(), help=f"one of {', '.join(allowed)}")
+    if not isinstance(ours.get("target", ""), str):
+        raise error("PT114", f"`target` is {value_text(ours['target'])}, and a target is named", here(), help='target="llvm-cpu"')
     if "promotion" in ours:
-        rule_set(ours["promotion"])
+        rule_set(ours["promotion"], here())
     return KernelOptions(**ours, groups=groups)
 
 
@@ -189,7 +191,7 @@ def _size(what: str, value: Any, position: int) -> int:
         raise error("PT401", f"{what}: size {position} is `{value}`, which is only known when the kernel runs", here(),
                     help="tile sizes are ints: tails of a dynamic extent are handled by themselves")
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise error("PT401", f"{what}: size {position} is {type(value).__name__} {value!r}, and sizes are ints", here(),
+        raise error("PT401", f"{what}: size {position} is {value_text(value)}, and sizes are ints", here(),
                     help=f"{what}(32, 64)")
     size = value.__index__()
     if size <= 0:

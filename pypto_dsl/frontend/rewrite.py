@@ -189,6 +189,7 @@ class Rewriter(ast.NodeTransformer):
         self.regions: list[str] = []
         self.loop_base = 0
         self.declared: list[str] = []
+        self.scope: list[ast.Global | ast.Nonlocal] = []
 
     # -- building blocks
 
@@ -340,6 +341,17 @@ class Rewriter(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Statements:
         return self._rebinds(node, [node.target], f"{_SYMBOLS[type(node.op)]}=")
 
+    def visit_Global(self, node: ast.Global) -> ast.stmt:
+        return self._hoisted(node)
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> ast.stmt:
+        return self._hoisted(node)
+
+    def _hoisted(self, node: ast.Global | ast.Nonlocal) -> ast.stmt:
+        """Declarations of scope stand first, wherever the user wrote them: names start out unbound before everything else."""
+        self.scope.append(node)
+        return ast.copy_location(ast.Pass(), node)
+
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
         self.generic_visit(node)
         if node.target.id in self.parameters:
@@ -394,14 +406,13 @@ class Rewriter(ast.NodeTransformer):
         """Names that a region may bind start out unbound, so that `(x, y)` can always be packed."""
         a = node.args
         parameters = {p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, *(v for v in (a.vararg, a.kwarg) if v is not None))}
-        outer = {n for s in ast.walk(node) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
+        outer = {n for s in self.scope for n in s.names}
         names = [n for n in dict.fromkeys(self.declared) if n not in parameters and n not in outer]
         is_documented = bool(body) and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
         head, rest = (body[:1], body[1:]) if is_documented else ([], body)
-        scope = [s for s in rest if isinstance(s, (ast.Global, ast.Nonlocal))]
         unbound = ast.Attribute(self.name(HOOKS), "unbound", ast.Load())
         start = [self.locate(ast.Assign([self.name(n, ast.Store) for n in names], unbound), node)] if names else []
-        return [*head, *scope, *start, *(s for s in rest if s not in scope)]
+        return [*head, *self.scope, *start, *rest]
 
 
 def rewrite(function: FunctionType, hooks: object, tensor_parameters: Iterable[str] = ()) -> FunctionType | None:
@@ -442,6 +453,8 @@ def _compiled(node: ast.FunctionDef, function: FunctionType, tensor_parameters: 
     node.body = rewriter.finish(rewriter.body(node.body), node)
     factory = _parsed(f"def __factory({', '.join([HOOKS, *function.__code__.co_freevars])}): pass")
     factory.body = [node]
+    if node.name not in function.__code__.co_freevars:  # a function of a module that calls itself finds itself there
+        factory.body = [ast.copy_location(ast.Global([node.name]), node), node]
     module = ast.parse("")
     module.body = [factory]
     ast.fix_missing_locations(module)

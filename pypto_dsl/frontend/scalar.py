@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, Union
 import numpy as np
 
 from pypto_dsl.compiler import index as indexes
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import error, value_text
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.frontend.foreign import unknown
@@ -35,7 +35,7 @@ def index_of(x: Any) -> Index:
         return x
     if isinstance(x, (int, np.integer)):
         return as_index(int(x))
-    raise error("PT102", f"an integer is needed here, and got {type(x).__name__} {x!r}", here(),
+    raise error("PT102", f"an integer is needed here, and got {value_text(x)}", here(),
                 help="offsets, extents and loop bounds are ints, dimensions, loop indices and integer elements")
 
 

@@ -45,5 +45,6 @@ def bounds_of(args: Sequence[Any], named: Mapping[str, Any], what: str, stop: st
         raise error("PT110", f"{what} takes (start, {stop}, step), and got {len(args)} by position and {', '.join(named)}", here())
     given = {**dict(zip(names, args, strict=False)), **named} if len(args) <= 3 else {}
     if stop not in given:
-        raise error("PT110", f"{what} takes one to three bounds ({stop}; start, {stop}; start, {stop}, step), and got {len(args)}", here())
+        raise error("PT110", f"{what} takes one to three bounds ({stop}; start, {stop}; start, {stop}, step), and got {len(args)}", here(),
+                    help=f"{what}(8) or {what}(0, 8, 2)")
     return given.get("start", 0), given[stop], given.get("step", 1)

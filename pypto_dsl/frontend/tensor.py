@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import BOOL, DType
-from pypto_dsl.compiler.errors import Label, error
+from pypto_dsl.compiler.errors import Label, error, value_text
 from pypto_dsl.compiler.graph import TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY, layout
@@ -405,7 +405,8 @@ def filled(trace: Trace, shape: tuple[Index, ...], value: Any, dtype: DType) -> 
     if isinstance(number, np.generic):
         number = number.item()
     if not isinstance(number, (bool, int, float)):
-        raise error("PT200", f"a tensor or a number is written to a tensor, and got {type(value).__name__}", here())
+        raise error("PT200", f"a tensor or a number is written to a tensor, and got {value_text(value)}", here(),
+                    help="write a number, or a tensor: out[:] = 1.0")
     if isinstance(number, int) and dtype.is_integer and not dtype.range[0] <= number <= dtype.range[1]:
         raise error("PT204", f"{number} does not fit {dtype.name}, which holds {dtype.range[0]} to {dtype.range[1]}", here())
     if isinstance(number, float) and not dtype.is_float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pypto_dsl.compiler.dtypes import BOOL, I64, DType
-from pypto_dsl.compiler.errors import CompilerBug, Label, error
+from pypto_dsl.compiler.errors import CompilerBug, Label, error, value_text
 from pypto_dsl.compiler.graph import Builder, Graph, Region, Symbol, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index, var
 from pypto_dsl.compiler.ops.core import bitwise_and, cast, extent, ge, gt, le, lt, ne
@@ -437,7 +437,7 @@ def differing_axes(a: TensorType, b: TensorType) -> list[int] | None:
 def as_shape(shape: Any) -> tuple[Index, ...]:
     """Extents as Indexes. Raises PT111 for what is no list, PT102 for entries that are no integers."""
     if not isinstance(shape, (list, tuple)):
-        raise error("PT111", f"a list of extents or offsets is needed, and got {type(shape).__name__} {shape!r}", here(),
+        raise error("PT111", f"a list of extents or offsets is needed, and got {value_text(shape)}", here(),
                     help="[64, x.shape[1]]")
     return tuple(index_of(e) for e in shape)
 

@@ -121,7 +121,7 @@ class _Kernel:
     def _next_item(self) -> tuple[View, ...]:
         """What the next item will read, for kernels that read a row several times: memory is idle while they do."""
         body = self.kernel.body
-        if sum(isinstance(s, t.Block) for s in body) < 2:
+        if sum(isinstance(s, t.Block) for s in body) < 2 or not self.kernel.grid.vars:
             return ()
         variable = self.kernel.grid.vars[-1]
         moving, scope = {variable}, {**self.scope, variable: self.scope[variable] + 1}

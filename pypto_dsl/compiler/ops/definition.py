@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol, Union
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import BOOL, F32, I32, I64, DType, of_numpy
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import error, value_text
 from pypto_dsl.compiler.graph import Attribute, Builder, Graph, Op, TensorType, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops.live import live_extents
@@ -459,9 +459,9 @@ def _operand(definition: OpDefinition, p: Parameter, given: Any, builder: Builde
         return None
     if p.numbers and isinstance(given, (bool, int, float, np.generic)):
         return constant(given, builder)
-    got = "None" if given is None else f"{type(given).__name__} {given!r}"
     takes = "a tensor or a number" if p.numbers else "a tensor"
-    raise error("PT200", f"{definition.name} takes {takes} as `{p.name}`, and got {got}", builder.span)
+    raise error("PT200", f"{definition.name} takes {takes} as `{p.name}`, and got {value_text(given)}", builder.span,
+                help="pass a tensor of the kernel; pypto.full([64, 64], 1.0) makes one of a number")
 
 
 def constant(value: int | float | bool | np.generic, builder: Builder, dtype: DType | None = None) -> Value:
@@ -479,6 +479,9 @@ def constant(value: int | float | bool | np.generic, builder: Builder, dtype: DT
         elif isinstance(value, bool):
             dtype = BOOL
         elif isinstance(value, int):
+            if not I64.range[0] <= value <= I64.range[1]:
+                raise error("PT201", f"{value_text(value)} is beyond 64 bits", builder.span,
+                            help="write a float, 1e30, or an int from -2**63 to 2**63 - 1")
             dtype, weak = (I32 if I32.range[0] <= value <= I32.range[1] else I64), True
         else:
             dtype, weak = F32, True
@@ -518,8 +521,7 @@ def _checked_attribute(definition: OpDefinition, p: Parameter, given: Any, build
                     help=f"it is one of {', '.join(sorted(map(repr, choices)))}")
     if given is p.default or p.annotation is None or _takes(p.annotation, value):
         return value
-    got = "None" if given is None else f"{type(given).__name__} {given!r}"
-    raise error("PT111", f"{definition.name} takes {_kind(p.annotation)} as `{p.name}`, and got {got}", builder.span,
+    raise error("PT111", f"{definition.name} takes {_kind(p.annotation)} as `{p.name}`, and got {value_text(given)}", builder.span,
                 help=signature_text(definition))
 
 
@@ -533,4 +535,4 @@ def _attribute(definition: OpDefinition, p: Parameter, given: Any, builder: Buil
         return given.value if isinstance(given.value, DType) else given.name
     if isinstance(given, (list, tuple)):
         return tuple(_attribute(definition, p, g, builder) for g in given)
-    raise error("PT111", f"{definition.name} cannot take {type(given).__name__} {given!r} as `{p.name}`", builder.span)
+    raise error("PT111", f"{definition.name} cannot take {value_text(given)} as `{p.name}`", builder.span, help=signature_text(definition))

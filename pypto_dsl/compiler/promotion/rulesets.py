@@ -7,6 +7,7 @@ from pypto_dsl.compiler.dtypes import BOOL, F32, F64, I32, I64
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.promotion import result_rules
 from pypto_dsl.compiler.promotion.rules import LeftRules, RuleSet
+from pypto_dsl.compiler.span import Span
 
 DEFAULT = "pypto"
 _WIDE = {"bool": BOOL, "int": I64, "float": F64}
@@ -30,11 +31,11 @@ RULE_SETS: dict[str, RuleSet] = {
 }
 
 
-def rule_set(name: str = DEFAULT) -> RuleSet:
-    """The rule set called ``name``. Raises KernelError (PT207) for an unknown name, with the nearest known one."""
-    found = RULE_SETS.get(name)
+def rule_set(name: str = DEFAULT, span: Span | None = None) -> RuleSet:
+    """The rule set called ``name``. Raises KernelError (PT207) for an unknown name, with the nearest known one, at ``span``."""
+    found = RULE_SETS.get(name) if isinstance(name, str) else None
     if found is not None:
         return found
-    near = difflib.get_close_matches(name, RULE_SETS, 1)
-    raise error("PT207", f"there are no promotion rules called `{name}`",
-                help=f'promotion="{near[0]}"' if near else f"one of {', '.join(RULE_SETS)}", ruleset=name)
+    near = difflib.get_close_matches(str(name), RULE_SETS, 1)
+    raise error("PT207", f"there are no promotion rules called `{name}`", span,
+                help=f'promotion="{near[0]}"' if near else f"one of {', '.join(RULE_SETS)}", ruleset=str(name))

@@ -170,6 +170,8 @@ def _in_order(s: Statement, use: Use, tiles: Index, scope: Scope) -> bool:
         refs = [t for o in s.ops for t in o.tiles if t.buffer.name == use.buffer.name]
         count, order = s.rows.count * s.cols.count, _linear(s.rows.var, s.rows.count, s.cols.var, s.cols.count)
     elif isinstance(s, ReduceTiles):
+        if isinstance(s.steps, For) and not any(isinstance(x, Load) and x.buffer.name == use.buffer.name for x in s.steps.body):
+            return False  # made before the steps, and read in each of them
         refs = [t for o in s.ops for t in o.tiles if t.buffer.name == use.buffer.name]
         refs += [s.source] if s.source is not None and s.source.buffer.name == use.buffer.name else []
         if any(o.last for o in s.ops for t in o.tiles if t.buffer.name == use.buffer.name):
