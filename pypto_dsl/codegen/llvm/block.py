@@ -49,10 +49,16 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
 
     def row(number: Value) -> None:
         lanes.before_row(number)
-        if block.reduces:
-            _reduced_row(b, lanes, number, column_count, cols, context)
-        else:
+        if not block.reduces:
             _row(b, lanes, number, column_count, cols)
+        elif isinstance(context.fetches, Value):
+            b.either(context.fetches, lambda: reduced(number, True), lambda: reduced(number, False), "large")
+        else:
+            reduced(number, context.fetches)
+
+    def reduced(number: Value, fetches: bool) -> None:
+        lanes.context = replace(context, fetches=fetches)
+        _reduced_row(b, lanes, number, column_count, cols, context)
 
     each(b, row_count, rows, row, "row")
 
@@ -192,11 +198,12 @@ def _row_state(b: Builder, lanes: Lanes, reduce: t.Reduce, single: bool) -> _Row
 
 
 def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence[_RowState]) -> list[Value]:
-    """The row in blocks of 4096, merged pairwise."""
+    """The row in blocks of 4096, merged pairwise; a single block is the result."""
     width = b.level.float_lanes
+    several = b.compare("sgt", count, sums.ROW_BLOCK)
     for s in states:
-        element = elements.memory_element(s.dtype)
-        b.store(b.constant(Type(element, width), 0), s.values)
+        vector = Type(elements.memory_element(s.dtype), width)
+        b.store(b.constant(vector, sums.identity(s.kind, s.dtype)), s.values)
         b.store(_scalar_identity(b, s), s.running)
 
     def block(start: Value, _: list[Value]) -> None:
@@ -209,7 +216,8 @@ def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence
             b.store(result, s.values)
             push = sums.push_function(b.module, s.kind, s.dtype)
             number = start.lshr(sums.ROW_BLOCK.bit_length() - 1)
-            b.call_void(push, s.levels, b.constant(I64, width), number, s.values, b.constant(I64, width))
+            parts = (s.levels, b.constant(I64, width), number, s.values, b.constant(I64, width))
+            b.when(several, lambda: b.call_void(push, *parts))  # noqa: B023
 
     b.loop(0, count, sums.ROW_BLOCK, block, hint="block")
     blocks = (count + (sums.ROW_BLOCK - 1)).lshr(sums.ROW_BLOCK.bit_length() - 1)
@@ -220,7 +228,8 @@ def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence
             results.append(b.load(scalar, s.running))
             continue
         finish = sums.finish_function(b.module, s.kind, s.dtype)
-        b.call_void(finish, s.levels, b.constant(I64, width), blocks, s.values, b.constant(I64, width))
+        merged = (s.levels, b.constant(I64, width), blocks, s.values, b.constant(I64, width))
+        b.when(several, lambda: b.call_void(finish, *merged))  # noqa: B023
         results.append(b.load(scalar, s.values))
     return results
 
@@ -252,7 +261,9 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
     else:
         after, partials = _unrolled(b, lanes, row, start, stop, extent, states, fresh)
         parts = sums.PARTIALS // width
-        if after is stop:
+        if after is not stop and parts <= _PARTS_OF_TAIL:
+            partials = _tail(b, lanes, row, after, stop, extent, states, partials)
+        if after is stop or parts <= _PARTS_OF_TAIL:
             return [sums.tree(b, s.kind, s.dtype, partials[k * parts:(k + 1) * parts]) for k, s in enumerate(states)]
         for k, s in enumerate(states):
             for part, value in enumerate(partials[k * parts:(k + 1) * parts]):
@@ -272,7 +283,30 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
     return [_tree_of(b, s) for s in states]
 
 
+CACHE_LINE = 64  # bytes
 _STRAIGHT = 8  # vectors: rows of up to so many are written without a loop
+_PARTS_OF_TAIL = 4  # masked vectors: behind the loop of 64 columns up to so many are written without a loop
+
+
+def _tail(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, extent: Index, states: Sequence[_RowState],
+          partials: Sequence[Value]) -> list[Value]:
+    """Add the last columns of a row, fewer than 64, to the partials in registers."""
+    width = b.level.float_lanes
+    parts = sums.PARTIALS // width
+
+    def rest() -> list[Value]:
+        result = list(partials)
+        for part in range(parts):
+            column = start + part * width if part else start
+            mask = b.lane_mask(column, stop, width)
+            (values,) = _written(lanes, row, [column], mask)
+            for k, s in enumerate(states):
+                before = result[k * parts + part]
+                merged = sums.combine(b, s.kind, s.dtype, before, elements.to_memory(b, values[key(s.reduce.value)], s.dtype))
+                result[k * parts + part] = b.select(mask, merged, before)
+        return result
+
+    return rest() if extent.constant is not None else b.chosen(b.compare("slt", start, stop), rest, partials, "rest")
 
 
 def _straight(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, known: int, states: Sequence[_RowState],
@@ -309,6 +343,9 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
 
     def turn(column: Value, carried: list[Value]) -> list[Value]:
         result: list[Value] = list(carried)
+        for view, distance in lanes.upcoming():
+            for line in range(0, sums.PARTIALS * view.dtype.itemsize, CACHE_LINE):
+                b.prefetch(address(b, view, row, column + distance + line // view.dtype.itemsize))
         every = _written(lanes, row, _neighbours(column, width, parts), None)
         for k, s in enumerate(states):
             values = [elements.to_memory(b, v[key(s.reduce.value)], s.dtype) for v in every]

@@ -388,6 +388,17 @@ class Builder:
             self.jump(done)
         self.place(done)
 
+    def chosen(self, condition: Value, body: Callable[[], Sequence[Value]], otherwise: Sequence[Value], hint: str) -> list[Value]:
+        """``body() if condition else otherwise``"""
+        before, yes, done = self.block, self.label(hint), self.label(f"{hint}.end")
+        self.branch(condition, yes, done)
+        self.place(yes)
+        values = list(body())
+        after = self.block
+        self.jump(done)
+        self.place(done)
+        return [self.phi(v.type, [(v, after), (o, before)]) for v, o in zip(values, otherwise, strict=True)]
+
     def settled(self, values: Sequence[Value | Guarded]) -> list[Value]:
         """Values with their rare paths merged in: one test for all of them, then one for each."""
         guarded = [v for v in values if isinstance(v, Guarded)]

@@ -81,7 +81,8 @@ class _Kernel:
         self.views: dict[str, View] = {}
         self.columns: dict[str, ColumnState] = {}
         self.scratch = self.b.named(PTR, "%scratch")
-        self.streaming: Value | bool = False
+        self.large: Value | bool = False  # more memory than the caches keep
+        self.streaming: Value | bool = False  # and outputs are better written past them
 
     def write(self) -> str:
         """The function's text."""
@@ -89,7 +90,9 @@ class _Kernel:
         b.comment(self.kernel.title + (f" ({self.kernel.span})" if self.kernel.span else ""))
         self._arguments()
         self._buffers()
-        self.streaming = self._larger_than_caches()
+        streams = any(self._written_once(s) for s in _all(self.kernel))
+        self.large = self._larger_than_caches() if streams or self._reduces_once() else False
+        self.streaming = streams and self.large
         self._body(self.kernel.once)
         b.loop(b.named(I64, "%start"), b.named(I64, "%stop"), 1, self._item, hint="item")
         if self.streaming is not False:
@@ -97,7 +100,7 @@ class _Kernel:
         return b.finish(f"void @{self.call.name}(ptr noalias %arguments, i64 %start, i64 %stop, ptr noalias %scratch)")
 
     def _larger_than_caches(self) -> Value | bool:
-        """Whether the kernel touches more memory than the caches keep, so that its outputs are better written past them."""
+        """Whether the kernel touches more memory than the caches keep."""
         total = as_index(0)
         for param in self.kernel.params:
             size = as_index(param.dtype.itemsize)
@@ -105,11 +108,14 @@ class _Kernel:
                 size = size * extent
             total = total + size
         limit = targets.load("llvm-cpu").table("launch")["streaming_bytes"]
-        if not any(self._written_once(s) for s in _all(self.kernel)):
-            return False
         if total.constant is not None:
             return bool(total.constant > limit)
         return self.b.compare("sgt", evaluate(self.b, total, self.scope), limit)
+
+    def _reduces_once(self) -> bool:
+        """Whether all that the kernel does is one reduction along rows."""
+        blocks = [s for s in _all(self.kernel) if isinstance(s, t.Block)]
+        return len(blocks) == 1 and any(r.axis == 1 for r in blocks[0].reduces)
 
     def _written_once(self, statement: t.Statement) -> bool:
         """Whether a statement writes straight to memory that the kernel does not look at again."""
@@ -201,7 +207,8 @@ class _Kernel:
     def _context(self, statement: t.Block | None = None) -> Context:
         streams = statement is not None and self.streaming is not False and self._written_once(statement)
         ahead = self._next_item() if streams else ()
-        return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=streams and self.streaming, ahead=ahead)
+        return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=streams and self.streaming, ahead=ahead,
+                       fetches=self.large if self._reduces_once() else False)
 
     def _let(self, statement: t.Let) -> None:
         self.scope[statement.name] = evaluate(self.b, statement.value, self.scope)

@@ -20,6 +20,7 @@ from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 UNIFORM, ROW, LANE = 0, 1, 2  # what a value depends on
+_FAR = 4096  # elements: as far ahead as memory is fetched
 _LONG_BLOCK = 64  # operations: enough of them hide each other's latencies, and more code would only take time to compile
 
 
@@ -33,6 +34,7 @@ class Context:
     views: Mapping[str, View]
     turned: bool = False  # lanes run over the Block's rows
     streaming: Value | bool = False  # the data is larger than the caches: outputs go past them (a run-time condition, or known)
+    fetches: Value | bool = False  # memory is read once and is larger than the caches: what a reduction reads next is fetched ahead
     ahead: tuple[View, ...] = ()  # what will be read next: worth fetching while outputs go past the caches
 
 
@@ -180,6 +182,16 @@ class Lanes:
             word = low | (high << 16)
             pointer = address(self.b, self._view(output.buffer), position.row, position.column)
             self.b.store(word, pointer, 4 * word.type.lanes if past_caches else 2, ", !nontemporal !0" if past_caches else "")
+
+    def upcoming(self) -> list[tuple[View, Value]]:
+        """What is worth fetching ahead, as views and distances: the next row, or what is farther on in a long one.
+
+        Processors do not look ahead beyond a page."""
+        if self.context.fetches is not True:
+            return []
+        leaves = [o for o in self._operands() if isinstance(o, t.ReadBuffer) and o.how == "full"]
+        views = [v for v in (self._view(o.buffer) for o in leaves) if v.column_stride.name == "1"]
+        return [(v, self.b.intrinsic("llvm.smin", v.row_stride, _FAR)) for v in views]
 
     def _view(self, buffer: t.Buffer) -> View:
         view = self.context.views.get(buffer.name)
