@@ -100,8 +100,11 @@ def test_a_core_has_32_circular_buffers():
 
 def test_operations_without_a_spelling():
     refused(R["matmul"], ("a", F32, ("M", "K")), ("b", F32, ("K", "N")), code="PT502")
-    refused(lambda x: R["amin"](x, -1, True), ("x", F32, ("M", "N")), code="PT502")
-    refused(lambda x, y: R["bitwise_left_shift"](x, y), ("x", I32, ("M", "N")), ("y", I32, ("M", "N")), code="PT502")
+    assert "there is no product" in refused(lambda x: R["prod"](x, -1, True), ("x", F32, ("M", "N")), code="PT502")
+    assert "24 bits" in refused(R["remainder"], ("x", F32, ("M", "N")), ("y", F32, ("M", "N")), code="PT502")
+    assert "a float's bits" in refused(R["copysign"], ("x", F32, ("M", "N")), ("y", F32, ("M", "N")), code="PT502")
+    shift = R["bitwise_right_shift"]
+    assert "shift by a number" in refused(shift, ("x", I32, ("M", "N")), ("y", I32, ("M", "N")), code="PT502")
 
 
 def test_transposed_first_operand():

@@ -32,6 +32,7 @@ CONTIGUOUS: Mapping[str, str] = {
     "abs": "Abs({out}, {a}, {count})",
     "erf": "Erf({out}, {a}, {scratch}, {count})",
     "tanh": "Tanh({out}, {a}, {scratch}, {count})",
+    **{name.lower(): f"{name}({{out}}, {{a}}, {{scratch}}, {{count}})" for name in ("Sin", "Cos", "Floor", "Ceil", "Trunc")},
     "pow": "Power<{type}>({out}, {a}, {b}, {scratch}, {count})",
     "pow_scalar": "Power<{type}>({out}, {a}, {0}, {scratch}, {count})",
     "fill": "Duplicate({out}, {0}, {count})",

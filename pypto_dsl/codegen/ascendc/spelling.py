@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from pypto_dsl.codegen.ascendc.intrinsics import MODES, api_names
+from pypto_dsl.codegen.keywords import CPP_KEYWORDS
 from pypto_dsl.compiler.dtypes import BF16, F16, F32, I32, I64, U32, DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import C, Index, IndexLike, Spelling, as_index
@@ -20,13 +21,9 @@ TYPES = {
     "i64": "int64_t", "u64": "uint64_t", "f16": "half", "bf16": "bfloat16_t", "f32": "float",
 }
 # Words that a variable of an emitted kernel cannot be called.
-RESERVED = frozenset(re.findall(r"\w+", """
-alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr const_cast continue decltype default
-delete do double dynamic_cast else enum explicit export extern false float for friend goto half if inline int int8_t int16_t int32_t int64_t
-long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast return short
-signed sizeof static static_assert static_cast struct switch template this throw true try typedef typeid typename uint8_t uint16_t uint32_t
-uint64_t union unsigned using virtual void volatile wchar_t while xor xor_eq bfloat16_t pipe main block load product AscendC
-""")) | api_names()
+RESERVED = CPP_KEYWORDS | api_names() | frozenset(re.findall(r"\w+", """
+half bfloat16_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t pipe main block load product AscendC
+"""))
 COORDINATES = {CORE: "GetBlockIdx()", CORES: "GetBlockNum()"}
 
 

@@ -22,6 +22,8 @@ class Spelling:
 TILE_MOVE, BINARY, BCAST, MATMUL, REDUCE = "tile_move_copy.h", "eltwise_binary.h", "bcast.h", "matmul.h", "reduce.h"
 SFPU_BINARY, API, COMMON = "eltwise_binary_sfpu.h", "compute_kernel_api.h", "common.h"
 SCALAR, FILL, COMP = "eltwise_unary/binop_with_scalar.h", "eltwise_unary/fill.h", "eltwise_unary/comp.h"
+TRIGONOMETRY, ERROR, ROUNDING = "eltwise_unary/trigonometry.h", "eltwise_unary/erf_erfc.h", "eltwise_unary/rounding.h"
+BITWISE, INTEGER = "binary_bitwise_sfpu.h", "<DataFormat::Int32>"
 BROADCASTS = {"row": ("rows", "ROW"), "col": ("cols", "COL"), "scalar": ("scalar", "SCALAR")}
 INT32, FLOAT32, BFLOAT16 = (f"(uint32_t)DataFormat::{n}" for n in ("Int32", "Float32", "Float16_b"))
 
@@ -42,17 +44,33 @@ def _version_0_81_1() -> dict[str, Spelling]:
         "sqrt": _unary("sqrt", "eltwise_unary/sqrt.h"), "reciprocal": _unary("recip", "eltwise_unary/recip.h"), "silu": _unary("silu", API),
         "sigmoid": _unary("sigmoid", API), "gelu": _unary("gelu", "eltwise_unary/gelu.h", "<false>"),  # the default is the fast form
         "neg": _unary("negative", "eltwise_unary/negative.h"), "abs": _unary("abs", API),
+        **{n: _unary(n, TRIGONOMETRY) for n in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")},
+        "erf": _unary("erf", ERROR, "<false>"), "erfc": _unary("erfc", ERROR),  # erf's default is the fast form
+        "expm1": _unary("expm1", API), "log1p": _unary("log1p", "eltwise_unary/log1p.h"), "cbrt": _unary("cbrt", "eltwise_unary/cbrt.h"),
+        # the logarithm times the bits of 1 / ln(base)
+        "log2": (Spelling("log_with_base_tile<false, true>({s0}, 0x3fb8aa3bu)", API), Spelling("log_with_base_tile_init()", API)),
+        "log10": (Spelling("log_with_base_tile({s0}, 0x3ede5bd9u)", API), Spelling("log_with_base_tile_init()", API)),
+        **{n: (Spelling(f"{n}_tile({{s0}})", ROUNDING), Spelling("rounding_op_tile_init()", ROUNDING)) for n in ("floor", "ceil", "trunc")},
+        "rint": (Spelling("round_tile({s0}, 0)", ROUNDING), Spelling("rounding_op_tile_init()", ROUNDING)),
+        "atan2": _binary("atan2_binary_tile", "atan2.h"),
         # add and sub cut to a 16-bit DST unless told otherwise; mul, div and power round by themselves
         "add": _binary("add_binary_tile", arguments="{round}"),
         "sub": _binary("sub_binary_tile", arguments="{round}"),
         "mul": _binary("mul_binary_tile"), "div": _binary("div_binary_tile"), "pow": _binary("power_binary_tile"),
         "maximum": _binary("binary_max_tile", "binary_max_min.h"), "minimum": _binary("binary_min_tile", "binary_max_min.h"),
         **{n: _binary(f"{n}_binary_tile") for n in ("eq", "ne", "lt", "le", "gt", "ge")},
-        "add_int": _binary("add_int_tile", "add_int_sfpu.h", "<DataFormat::Int32>"),
-        "sub_int": _binary("sub_int_tile", "sub_int_sfpu.h", "<DataFormat::Int32>"),
-        "mul_int": (_binary("mul_int_tile", "mul_int_sfpu.h", "<DataFormat::Int32>")[0],
+        "add_int": _binary("add_int_tile", "add_int_sfpu.h", INTEGER),
+        "sub_int": _binary("sub_int_tile", "sub_int_sfpu.h", INTEGER),
+        "mul_int": (_binary("mul_int_tile", "mul_int_sfpu.h", INTEGER)[0],
                     Spelling("mul_int_tile_init<DataFormat::Int32>()", "mul_int_sfpu.h")),
         "max_int": _binary("binary_max_int32_tile", "binary_max_min.h"), "min_int": _binary("binary_min_int32_tile", "binary_max_min.h"),
+        **{f"{n}_int": (_binary(f"{n}_int_tile", "binary_comp.h", INTEGER)[0], Spelling(f"{n}_int_tile_init{INTEGER}()", "binary_comp.h"))
+           for n in ("eq", "ne", "lt", "le", "gt", "ge")},
+        **{f"bitwise_{n}": (_binary(f"bitwise_{n}_binary_tile", BITWISE, INTEGER)[0], Spelling("binary_bitwise_tile_init()", BITWISE))
+           for n in ("and", "or", "xor")},
+        **{f"bitwise_{n}_shift": (_binary(f"binary_{n}_shift_tile", "binary_shift.h", INTEGER)[0],
+                                  Spelling("binary_shift_tile_init()", "binary_shift.h")) for n in ("left", "right")},
+        "gcd": _binary("gcd_tile", "gcd.h"),
         "add_scalar": (Spelling("add_unary_tile({s0}, {w0})", SCALAR), Spelling("binop_with_scalar_tile_init()", SCALAR)),
         "pow_scalar": (Spelling("power_tile({s0}, {w0})", API), Spelling("power_tile_init()", API)),
         "fill": (Spelling("fill_tile_bitcast({s0}, {w0})", FILL), Spelling("fill_tile_init()", FILL)),

@@ -5,6 +5,7 @@ import re
 import struct
 from dataclasses import dataclass, field
 
+from pypto_dsl.codegen.keywords import CPP_KEYWORDS
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.index import Index, Spelling
 from pypto_dsl.compiler.index import text as index_text
@@ -13,12 +14,7 @@ from pypto_dsl.compiler.span import Span
 # Page numbers, extents and offsets are 32-bit words that are never negative.
 CPP = Spelling("{a} / {b}", "{a} % {b}", "{a} < {b} ? {a} : {b}", "{a} > {b} ? {a} : {b}", frozenset())
 # What no name of a kernel may be: C++'s words, and ours.
-KEYWORDS = frozenset({
-    "auto", "bool", "break", "case", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum",
-    "export", "extern", "float", "for", "friend", "goto", "if", "inline", "int", "long", "namespace", "new", "operator", "private",
-    "protected", "public", "register", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this",
-    "throw", "try", "typedef", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "item", "start", "count", "lane",
-    "main", "kernel_main"})
+KEYWORDS = CPP_KEYWORDS | {"item", "start", "count", "lane", "main", "kernel_main"}
 
 
 @dataclass

@@ -386,11 +386,22 @@ def expand(op_: Op, operands: Sequence[Value], builder: Builder) -> tuple[Value,
             keywords[p.name] = queue.pop(0)
         else:
             keywords[p.name] = op_.attributes.get(p.name, None if p.default is inspect.Parameter.empty else p.default)
+    expansion = definition.expansion
+    return _recorded(lambda: expansion(*positional, **keywords), op_, builder)
+
+
+def build(function: Callable[..., Any], op_: Op, operands: Sequence[Value], builder: Builder) -> tuple[Value, ...]:
+    """As `expand`, by another function of the operands and of those attributes that it names."""
+    attributes = call_of(op_, builder.graph).attributes
+    return _recorded(lambda: call_naming(function, operands, attributes), op_, builder)
+
+
+def _recorded(function: Callable[[], Any], op_: Op, builder: Builder) -> tuple[Value, ...]:
     saved = builder.span, builder.tile
     builder.span, builder.tile = op_.span, op_.tile
     try:
         with building(builder):
-            made = definition.expansion(*positional, **keywords)
+            made = function()
             results = made if isinstance(made, tuple) else (made,)
             return tuple(_declared(value, old.type.dtype) for value, old in zip(results, op_.results, strict=True))
     finally:

@@ -13,7 +13,8 @@ from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, TensorType, Value
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import OpDefinition, expand
+from pypto_dsl.compiler.ops.alternatives import ALTERNATIVES, Alternative
+from pypto_dsl.compiler.ops.definition import OpDefinition, build, call_of, expand
 from pypto_dsl.compiler.passes.promote import cast_to, promote_op
 from pypto_dsl.compiler.passes.rebuild import rebuild
 from pypto_dsl.compiler.passes.reductions import join_axes
@@ -50,6 +51,10 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
         first = _cast(operands[0], step, op)
         second = _cast(first.result, result, op)
         return _lower_all([first, second], builder, target, part_of)
+    other = _alternative(op, operands, builder, target)
+    if other is not None:
+        scratch = Builder(builder.graph, Region())
+        return _lower_all(scratch.region.ops, builder, target, part_of or op.opcode, build(other.build, op, operands, scratch))
     if not _expands(definition, dtypes, result) and target.limit("host"):
         return builder.clone(op, operands, attributes={**op.attributes, HOST: True}).results
     if not _expands(definition, dtypes, result):
@@ -63,6 +68,16 @@ def _expands(definition: OpDefinition, dtypes: Sequence[DType], result: DType) -
     """Whether the operation has an expansion that is written for the dtype it computes on."""
     computes = next((d for d in (*dtypes, result) if d.kind != "bool"), result)
     return definition.expansion is not None and (definition.expands is None or computes in definition.expands)
+
+
+def _alternative(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target) -> Alternative | None:
+    """Another way to build an operation that the target lacks; None where there is none, or its own expansion does as well."""
+    result = op.results[0].type.dtype
+    use = call_of(Op(op.opcode, operands, [r.type for r in op.results], op.attributes), builder.graph)
+    for way in ALTERNATIVES.get(op.opcode, ()):
+        if way.fits(use, result) and all(target.native(name, (a,), b) for name, a, b in way.requires):
+            return way
+    return None
 
 
 def _joined(op: Op, operands: tuple[Value, ...], builder: Builder) -> Value:
@@ -133,9 +148,15 @@ def _unsupported(op: Op, dtypes: Sequence[DType], result: DType, target: Target,
     operands = ", ".join(d.name for d in dtypes)
     what = f"{op.opcode} on {operands or result}" + (f" to {result}" if op.opcode == "cast" else "")
     part = f", a part of {part_of}," if part_of else ""
-    if has:
+    why = target.table("lacks").get(op.opcode)
+    if why is not None:
+        notes: tuple[str, ...] = (why,)
+        help = f"write {f'{part_of} with other operations' if part_of else 'it with other operations'}, or choose another target"
+    elif has:
         notes = (f"{target.name} has {op.opcode} on {', '.join(has)}",)
-        help = "cast the operands to a dtype that the target has, or choose another target"
+        first = BY_NAME.get(has[0].split(",")[0].split("->")[0])
+        as_ = f": pypto.cast(x, pypto.{first.pypto})" if first is not None and op.opcode != "cast" else ""
+        help = f"cast the operands to a dtype that the target has{as_}, or choose another target"
     else:
         notes = (f"{target.name} has no {op.opcode} on any dtype, and it is not built from other operations",)
         help = f"write {f'{part_of} with other operations' if part_of else 'it with other operations'}, or choose another target"

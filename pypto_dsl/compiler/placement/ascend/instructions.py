@@ -322,6 +322,7 @@ SPELLINGS: Mapping[str, Spelling] = {
     "sqrt": Spelling(_unary("sqrt")),
     "erf": Spelling(_unary("erf"), _never),
     "tanh": Spelling(_unary("tanh"), _never),
+    **{name: Spelling(_unary(name), _never) for name in ("sin", "cos", "floor", "ceil", "trunc")},
     "rint": Spelling(_rint, _never),
     "pow": Spelling(_pow, _never),
     "bitwise_left_shift": Spelling(_shift("shift_left")),

@@ -14,6 +14,12 @@ from pypto_dsl.compiler.tile_ir.ttmetal import TileOp, TileRef, Word
 
 NARROW = frozenset({"bf16", "bool", "bfp8_b", "bfp4_b"})  # what a 16-bit DST holds exactly
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+# Operations on INT32 as calls; those of COMPARISONS give 1 or 0 as an integer.
+INTEGER_CALLS = {"add": "add_int", "sub": "sub_int", "mul": "mul_int", "maximum": "max_int", "minimum": "min_int", "gcd": "gcd",
+                 **{name: f"{name}_int" for name in sorted(COMPARISONS)},
+                 **{name: name for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")}}
+# Rounding of a conversion to INT32 that truncates, by mode.
+ROUNDED_FIRST = {"CAST_NONE": "", "CAST_TRUNC": "", "CAST_RINT": "rint", "CAST_FLOOR": "floor", "CAST_CEIL": "ceil"}
 # Integer arithmetic that index values go through in f32, exactly below the target's `limits.index`.
 INDEX_ARITHMETIC = frozenset({"add", "sub", "mul", "maximum", "minimum", *COMPARISONS})
 
@@ -198,15 +204,25 @@ class Lowering:
         return self._rounded(op, value)
 
     def _integer(self, op: BlockOp, operands: tuple[Operand, ...]) -> str:
-        calls = {"add": "add_int", "sub": "sub_int", "mul": "mul_int", "maximum": "max_int", "minimum": "min_int"}
-        plain = all((isinstance(o, (str, ReadBuffer)) and not self.is_index(o)) or isinstance(o, Constant) for o in operands)
-        if op.name not in calls or not plain:
+        """INT32 on the SFPU; index values beside it become integers."""
+        count = operands[1] if op.name == "bitwise_right_shift" else None
+        plain = op.name in INTEGER_CALLS and (count is None or isinstance(count, Constant))
+        if not plain:
             dtypes = ", ".join(str(self.dtype(o)) for o in operands)
-            raise error("PT502", f"{op.name} on {dtypes} is not supported on target {self.target.name}", op.span,
-                        help="cast the operands to f32", target=self.target.name, op=op.name)
-        slots = tuple(self.add("fill_int", "sfpu", I32, words=(o,), wish="number") if isinstance(o, Constant) else self.slot(o)
-                      for o in operands)
-        return self.add(calls[op.name], "sfpu", I32, values=slots, wish=op.source or op.name)
+            notes = ("the device shifts negative numbers by 32 bits and more to 0, not to -1",) if count is not None else ()
+            raise error("PT502", f"{op.name} on {dtypes} is not supported on target {self.target.name}", op.span, notes=notes,
+                        help="shift by a number" if count is not None else "cast the operands to f32", target=self.target.name, op=op.name)
+        slots = tuple(self._integer_slot(o) for o in operands)
+        wish = op.source or op.name
+        result = self.add(INTEGER_CALLS[op.name], "sfpu", I32, values=slots, wish=wish)
+        return self.add("int_to_float", "sfpu", BOOL, values=(result,), wish=wish) if op.name in COMPARISONS else result
+
+    def _integer_slot(self, operand: Operand) -> str:
+        """An INT32 operand in DST: a number, a tensor, or an index value, which is an exact float until now."""
+        if isinstance(operand, Constant):
+            return self.add("fill_int", "sfpu", I32, words=(operand,), wish="number")
+        value = self.slot(operand)
+        return self.add("float_to_int", "sfpu", I32, values=(value,), wish="index") if self.is_index(operand) else value
 
     def _cast(self, op: BlockOp, operand: Operand) -> Operand:
         """Conversions that a DST slot holds already cost nothing; the others are typecasts."""
@@ -224,10 +240,13 @@ class Lowering:
                 return self.add("int_to_float", "sfpu", F32, values=(self.slot(operand),), wish=op.source or "cast")
             raise self._no_cast(op, source)
         if result is I32:
-            mode = dict(op.attributes).get("mode", "CAST_NONE")
-            if source is not F32 or mode not in ("CAST_NONE", "CAST_TRUNC"):
+            first = ROUNDED_FIRST.get(str(dict(op.attributes).get("mode", "CAST_NONE")))
+            if source not in (F32, BOOL) or first is None:
                 raise self._no_cast(op, source)
-            return self.add("float_to_int", "sfpu", I32, values=(self.slot(operand),), wish=op.source or "cast")
+            value = self.slot(operand)
+            if first and source is F32:
+                value = self.add(first, "sfpu", F32, values=(value,), wish=op.source or "cast")
+            return self.add("float_to_int", "sfpu", I32, values=(value,), wish=op.source or "cast")
         if result is BF16 and source is F32 and op.result not in self.packed_only and self.fp32_dest:
             return self.add("round_bf16", "sfpu", BF16, values=(self.slot(operand),), wish=op.source or "cast")
         if isinstance(operand, str) and result is not BOOL:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pypto_dsl.compiler.dtypes import BF16, BOOL, F32, DType
+from pypto_dsl.compiler.dtypes import BF16, BOOL, F32, I32, DType
 from pypto_dsl.compiler.errors import CompilerBug, error
 from pypto_dsl.compiler.index import Index, IndexLike, as_index, ceildiv, minimum, var
 from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, geometry
@@ -286,7 +286,7 @@ def _map(k: Selection, block: Block) -> tuple[list[Statement], dict[str, Buffer]
 
     def spill(value: str) -> Buffer:
         dtype = low.dtypes[value]
-        dtype = F32 if k.fp32_dest and dtype is not BF16 else BF16 if dtype is BOOL else dtype
+        dtype = F32 if k.fp32_dest and dtype not in (BF16, I32) else BF16 if dtype is BOOL else dtype
         bound = (as_index(k.tile.rows) * rows.count, as_index(k.tile.cols) * cols.count)
         return Buffer(k.unique.fresh(f"{value}_kept"), dtype, bound, 1, "local", "tile", block.span, f"{value} between two passes")
 

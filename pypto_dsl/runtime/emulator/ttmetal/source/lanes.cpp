@@ -31,6 +31,26 @@ UNARY(silu, (float)(x * logistic(x)))
 UNARY(sigmoid, (float)logistic(x))
 UNARY(tanh, std::tanh(x))
 UNARY(gelu, x == -INFINITY ? -0.f : (float)(0.5 * x * std::erfc(x * -M_SQRT1_2)))
+// in double, so that they are rounded once
+#define DOUBLE(name) UNARY(name, (float)std::name((double)x))
+DOUBLE(sin)
+DOUBLE(cos)
+DOUBLE(tan)
+DOUBLE(asin)
+DOUBLE(acos)
+DOUBLE(atan)
+DOUBLE(sinh)
+DOUBLE(cosh)
+DOUBLE(asinh)
+DOUBLE(acosh)
+DOUBLE(atanh)
+DOUBLE(erf)
+DOUBLE(erfc)
+DOUBLE(log1p)
+DOUBLE(log2)
+DOUBLE(cbrt)
+#undef DOUBLE
+UNARY(rint, std::nearbyint(x))
 UNARY(square, x * x)
 UNARY(negative, -x)
 UNARY(relu, larger(x, 0))
@@ -53,6 +73,8 @@ BINARY(mul, x * y)
 BINARY(div, x / y)
 BINARY(rsub, y - x)
 BINARY(pow, std::pow(x, y))
+BINARY(atan2, (float)std::atan2((double)x, (double)y))
+BINARY(log_scaled, (float)(std::log((double)x) * y))
 BINARY(max, larger(x, y))
 BINARY(min, smaller(x, y))
 BINARY(eq, truth(x == y))
@@ -83,6 +105,24 @@ u sub_int(u x, u y) { return x - y; }
 u mul_int(u x, u y) { return x * y; }
 u max_int(u x, u y) { return as_int(x) > as_int(y) ? x : y; }
 u min_int(u x, u y) { return as_int(x) < as_int(y) ? x : y; }
+u eq_int(u x, u y) { return x == y; }
+u ne_int(u x, u y) { return x != y; }
+u lt_int(u x, u y) { return as_int(x) < as_int(y); }
+u le_int(u x, u y) { return as_int(x) <= as_int(y); }
+u gt_int(u x, u y) { return as_int(x) > as_int(y); }
+u ge_int(u x, u y) { return as_int(x) >= as_int(y); }
+u and_int(u x, u y) { return x & y; }
+u or_int(u x, u y) { return x | y; }
+u xor_int(u x, u y) { return x ^ y; }
+u left_shift_int(u x, u y) { return y < 32 ? x << y : 0; }
+u right_shift_int(u x, u y) { return y < 32 ? (u)(as_int(x) >> y) : 0; }
+u gcd_int(u x, u y) {
+    for (x = as_int(x) < 0 ? -x : x, y = as_int(y) < 0 ? -y : y; y;) {
+        const u rest = x % y;
+        x = y, y = rest;
+    }
+    return x;
+}
 u int_to_float(u x, u) { return to_bits((float)as_int(x)); }
 u int_to_bf16(u x, u) { return to_bits(bf16_nearest((float)as_int(x))); }
 u round_bf16(u x, u) { return to_bits(bf16_nearest(from_bits(x))); }

@@ -59,6 +59,8 @@ void sfpu_copy(const char* call, const char* init, uint32_t from, uint32_t to, W
     finish(s, source.kind);
 }
 
+void unmodelled(const char* what, Where w) { trap("unmodelled", w, "%s", what); }
+
 void sfpu_where(const Sfpu& op, uint32_t condition, uint32_t yes, uint32_t no, uint32_t out, Where w) {
     need_init(op.call, op.init, w);
     need_width(op, w);

@@ -68,6 +68,7 @@ void sfpu_fill(const Sfpu&, uint32_t dst, uint32_t bits, Where);
 void sfpu_unary(const Sfpu&, UnaryLane, uint32_t dst, uint32_t parameter, Where);
 void sfpu_binary(const Sfpu&, BinaryLane, uint32_t left, uint32_t right, uint32_t out, Where);
 void sfpu_copy(const char* call, const char* init, uint32_t from, uint32_t to, Where);
+[[noreturn]] void unmodelled(const char* what, Where);
 void sfpu_where(const Sfpu&, uint32_t condition, uint32_t yes, uint32_t no, uint32_t out, Where);
 void sfpu_reduce(int pool, int dim, const char* init, uint32_t dst, Where);
 

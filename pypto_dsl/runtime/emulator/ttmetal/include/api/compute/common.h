@@ -32,6 +32,11 @@
         static_assert(format == DataFormat::Int32, #name ": only Int32 is modelled");                                             \
         ttemu::sfpu_binary({#name, #name "_init", ttemu::NEAREST, ttemu::INTEGER, ttemu::INTEGER}, ttemu::lanes::lane, left, right, out, where); \
     }
+#define TTEMU_SFPU_INTEGER_SHARED(name, init, lane)                                                                               \
+    template <DataFormat format> void name(uint32_t left, uint32_t right, uint32_t out, TTEMU_HERE) {                             \
+        static_assert(format == DataFormat::Int32, #name ": only Int32 is modelled");                                             \
+        ttemu::sfpu_binary({#name, #init, ttemu::NEAREST, ttemu::INTEGER, ttemu::INTEGER}, ttemu::lanes::lane, left, right, out, where); \
+    }
 
 template <typename T> T get_arg_val(int index, TTEMU_HERE) { return (T)ttemu::runtime_arg(index, where); }
 enum class DataFormat : uint8_t { Float32 = 0, Float16 = 1, Tf32 = 4, Float16_b = 5, Bfp8_b = 6, Bfp4_b = 7, Int32 = 8, UInt16 = 9, UInt32 = 24 };

@@ -21,6 +21,13 @@ TTEMU_SFPU_UNARY(square_tile, square, TRUNCATE)
 TTEMU_SFPU_ACCURATE(log_tile, log)
 TTEMU_SFPU_ACCURATE(tanh_tile, tanh)
 #undef TTEMU_SFPU_ACCURATE
+TTEMU_SFPU_INIT(log_with_base_tile_init)
+// `scale` is the bits of 1 / ln(base); the base 2 has a form of its own.
+template <bool fast = false, bool base_is_two = false> void log_with_base_tile(uint32_t dst, uint32_t scale, TTEMU_HERE) {
+    static_assert(!fast, "log_with_base_tile: the fast form is not modelled");
+    ttemu::sfpu_unary({"log_with_base_tile", "log_with_base_tile_init", ttemu::NEAREST, ttemu::FLOATING, ttemu::FLOATING},
+                      base_is_two ? ttemu::lanes::log2 : ttemu::lanes::log_scaled, dst, scale, where);
+}
 TTEMU_SFPU_UNARY(sigmoid_tile, sigmoid, NEAREST)
 TTEMU_SFPU_INIT(power_tile_init)
 TTEMU_SFPU_SCALAR(power_tile, power_tile_init, power, NEAREST)
