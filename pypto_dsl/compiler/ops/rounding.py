@@ -17,8 +17,6 @@ from pypto_dsl.compiler.ops.floats import (
     is_nan,
     is_negative,
     layout,
-    number,
-    product_error,
     sign_of,
     split_exponent,
     with_sign,
@@ -85,6 +83,21 @@ def _power_of_ten(exponent: int, dtype: DType) -> tuple[float, float]:
     return upper, float(exact - int(upper))
 
 
+def _error(x: Tensor, factor: float, product: Tensor) -> Tensor:
+    """x * factor - product exactly (Dekker 1971, Veltkamp's halves), without touching bits; factor is a float of x's dtype.
+
+    Only |x| beyond the largest float over 2**12 (f64: 2**27) gives NaN, which no comparison takes.
+    """
+    half = (layout(x).fraction + 2) // 2
+    spread = mul(x, 2.0**half + 1.0)
+    xh = sub(spread, sub(spread, x))
+    xl = sub(x, xh)
+    unit = 2.0 ** (math.frexp(factor)[1] - half)
+    fh = builtins.round(factor / unit) * unit
+    fl = factor - fh
+    return add(mul(xl, fl), add(add(sub(mul(xh, fh), product), mul(xh, fl)), mul(xl, fh)))
+
+
 def _settled(near: Tensor, error: Tensor) -> Tensor:
     """The integer nearest to ``near + error``, halves to even where they are exact; the error is at most an ulp of ``near``."""
     whole = rint(near)
@@ -109,18 +122,20 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
     whole = 2.0 ** (layout(input).fraction + 1)  # from here on the nearest multiple is the float itself
     if decimals > 0:
         scaled = mul(input, upper)
-        error = product_error(input, number(upper, input.type.dtype), scaled)
+        error = _error(input, upper, scaled)
         near = _settled(scaled, error if rest == 0.0 else add(error, mul(input, rest)))
         made = div(near, upper)
         made = made if rest == 0.0 else sub(made, mul(made, rest / upper))
     else:
         scaled = div(input, upper)
         back = mul(scaled, upper)
-        error = sub(sub(input, back), product_error(scaled, number(upper, input.type.dtype), back))
+        error = sub(sub(input, back), _error(scaled, upper, back))
         near = _settled(scaled, div(error if rest == 0.0 else sub(error, mul(scaled, rest)), upper))
         made = mul(near, upper)
         made = made if rest == 0.0 else add(made, mul(near, rest))
-    return where(lt(abs(scaled), whole), with_sign(abs(made), input), input)
+    size = abs(made)
+    signed = where(lt(input, 0.0), neg(size), where(gt(input, 0.0), size, input))
+    return where(lt(abs(scaled), whole), signed, input)
 
 
 @op(types=typing.keep, shape=shapes.same, reference=functions.quiet(lambda x: np.where(np.isinf(x), np.copysign(0.0, x), x - np.trunc(x))),

@@ -78,8 +78,8 @@ def i0(input: Tensor) -> Tensor:
 def i1(input: Tensor) -> Tensor:
     """The modified Bessel function of order 1."""
     size = abs(input)
-    made = where(gt(size, 8.0), _far(size, I1_FAR), mul(size, _near(size, I1_NEAR)))
-    return floats.with_sign(made, input)
+    far = _far(size, I1_FAR)
+    return where(gt(size, 8.0), where(lt(input, 0.0), neg(far), far), mul(input, _near(size, I1_NEAR)))
 
 
 def _near(size: Tensor, coefficients: tuple[float, ...]) -> Tensor:
