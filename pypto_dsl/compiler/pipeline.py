@@ -9,6 +9,7 @@ from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.passes.canonicalize import canonicalize
 from pypto_dsl.compiler.passes.fuse import Partition, fuse, sink
 from pypto_dsl.compiler.passes.legalize import legalize
+from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.passes.promote import promote
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.placement import PLACEMENTS
@@ -38,7 +39,11 @@ class Stage:
 
 
 def stages(graph: Graph, target: Target) -> Iterator[Stage]:
-    """Run the pipeline stage by stage; every graph is verified before it is handed on."""
+    """Run the pipeline stage by stage; every graph is verified before it is handed on.
+
+    Raises PT526 for tensors beyond the target's limits, before anything else.
+    """
+    check_limits(graph, target)
     for name, apply in GRAPH_PASSES.items():
         graph = apply(graph, target)
         verify(graph, name)

@@ -11,6 +11,7 @@ import numpy as np
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Param, Program
 from pypto_dsl.frontend.arguments import Array
@@ -93,6 +94,7 @@ def _emulated(graph: Graph, target: Target) -> Executor:
     emitted = emitter.emit(program, target)
 
     def run(arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]:
+        check_limits(graph, target, symbols)
         call = _Call(program, len(graph.returns), arrays, symbols)
         results = runner.run(emitted.manifest, emitted.files, call.arrays(), call.numbers)
         for name in graph.outputs:
