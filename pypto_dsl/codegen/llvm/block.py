@@ -43,24 +43,35 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
     down = [r for r in block.reduces if r.axis == 0]
     if down and len(down) != len(block.reduces):
         raise CompilerBug("codegen/llvm", "a Block reduces along rows and along columns at once")
-    if down:
+
+    def reduced_columns(fetches: bool) -> None:
+        lanes.context = replace(context, fetches=fetches)
         _columns(b, lanes, row_count, column_count, rows, [(r, columns[r.target.name]) for r in down])
+
+    if down:
+        _where(b, context.fetches, reduced_columns)
         return
 
     def row(number: Value) -> None:
         lanes.before_row(number)
         if not block.reduces:
             _row(b, lanes, number, column_count, cols)
-        elif isinstance(context.fetches, Value):
-            b.either(context.fetches, lambda: reduced(number, True), lambda: reduced(number, False), "large")
         else:
-            reduced(number, context.fetches)
+            _where(b, context.fetches, lambda fetches: reduced(number, fetches))
 
     def reduced(number: Value, fetches: bool) -> None:
         lanes.context = replace(context, fetches=fetches)
         _reduced_row(b, lanes, number, column_count, cols, context)
 
     each(b, row_count, rows, row, "row")
+
+
+def _where(b: Builder, condition: Value | bool, body: Callable[[bool], None]) -> None:
+    """``body`` of a condition, in two versions where it is only known when the kernel runs."""
+    if isinstance(condition, Value):
+        b.either(condition, lambda: body(True), lambda: body(False), "large")
+    else:
+        body(condition)
 
 
 def each(b: Builder, count: Value, extent: Index, body: Callable[[Value], None], hint: str) -> None:
@@ -150,6 +161,13 @@ def _written(lanes: Lanes, row: Value, columns: Sequence[Value], mask: Value | N
     for position, values in zip(positions, every, strict=True):
         lanes.write(values, position, past_caches)
     return every
+
+
+def _fetch(b: Builder, view: View, row: Value, columns: Sequence[Value]) -> None:
+    """Ask for the cache lines that hold the vectors at ``columns``."""
+    step = max(1, CACHE_LINE // (b.level.float_lanes * view.dtype.itemsize))
+    for column in columns[::step]:
+        b.prefetch(address(b, view, row, column))
 
 
 def _neighbours(first: Value, width: int, count: int) -> list[Value]:
@@ -284,6 +302,7 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
 
 
 CACHE_LINE = 64  # bytes
+_FAR = 4096  # elements: as far ahead as memory is fetched
 _STRAIGHT = 8  # vectors: rows of up to so many are written without a loop
 _PARTS_OF_TAIL = 4  # masked vectors: behind the loop of 64 columns up to so many are written without a loop
 
@@ -343,9 +362,9 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
 
     def turn(column: Value, carried: list[Value]) -> list[Value]:
         result: list[Value] = list(carried)
-        for view, distance in lanes.upcoming():
-            for line in range(0, sums.PARTIALS * view.dtype.itemsize, CACHE_LINE):
-                b.prefetch(address(b, view, row, column + distance + line // view.dtype.itemsize))
+        for view in lanes.fetched():  # the next row, or what is farther on in a long one: processors do not look beyond a page
+            ahead = column + b.intrinsic("llvm.smin", view.row_stride, _FAR)
+            _fetch(b, view, row, [ahead + k for k in range(0, sums.PARTIALS, width)])
         every = _written(lanes, row, _neighbours(column, width, parts), None)
         for k, s in enumerate(states):
             values = [elements.to_memory(b, v[key(s.reduce.value)], s.dtype) for v in every]
@@ -410,14 +429,17 @@ def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, 
         lanes.before_row(number)
 
     def step(columns: Sequence[Value], mask: Value | None) -> None:
+        for view in each_row[0].fetched() if mask is None else ():
+            for number in numbers:
+                _fetch(b, view, number + len(numbers), columns)
         types = [Type(elements.memory_element(state.dtype), width) for _, state in targets]
         places = [[b.offset(state.values, column, ty.element) for (_, state), ty in zip(targets, types, strict=True)] for column in columns]
         accumulators = [[b.load(ty, place) for ty, place in zip(types, mine, strict=True)] for mine in places]
-        for lanes, number in zip(each_row, numbers, strict=True):
-            for mine, values in zip(accumulators, _written(lanes, number, columns, mask), strict=True):
-                for k, (reduce, state) in enumerate(targets):
-                    value = elements.to_memory(b, values[key(reduce.value)], state.dtype)
-                    mine[k] = sums.combine(b, state.kind, state.dtype, mine[k], value)
+        rows = [_written(lanes, number, columns, mask) for lanes, number in zip(each_row, numbers, strict=True)]
+        for at, mine in enumerate(accumulators):
+            for k, (reduce, state) in enumerate(targets):
+                values = [elements.to_memory(b, row[at][key(reduce.value)], state.dtype) for row in rows]
+                mine[k] = sums.combined(b, state.kind, state.dtype, mine[k], values)
         for mine, sums_here in zip(places, accumulators, strict=True):
             for place, value in zip(mine, sums_here, strict=True):
                 b.store(value, place)

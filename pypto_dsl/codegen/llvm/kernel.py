@@ -113,9 +113,9 @@ class _Kernel:
         return self.b.compare("sgt", evaluate(self.b, total, self.scope), limit)
 
     def _reduces_once(self) -> bool:
-        """Whether all that the kernel does is one reduction along rows."""
+        """Whether all that the kernel does with its operands is to reduce them."""
         blocks = [s for s in _all(self.kernel) if isinstance(s, t.Block)]
-        return len(blocks) == 1 and any(r.axis == 1 for r in blocks[0].reduces)
+        return len(blocks) == 1 and bool(blocks[0].reduces)
 
     def _written_once(self, statement: t.Statement) -> bool:
         """Whether a statement writes straight to memory that the kernel does not look at again."""

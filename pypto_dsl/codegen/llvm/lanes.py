@@ -20,7 +20,7 @@ from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 UNIFORM, ROW, LANE = 0, 1, 2  # what a value depends on
-_FAR = 4096  # elements: as far ahead as memory is fetched
+_LIGHT = 2  # vectors of short operations at the same time [measured on Zen 5]
 _LONG_BLOCK = 64  # operations: enough of them hide each other's latencies, and more code would only take time to compile
 
 
@@ -101,8 +101,8 @@ class Lanes:
     def together(self) -> int:
         """How many vectors are worth working on at the same time."""
         counts = [intrinsics.HEAVY[op.name] for op in self.block.ops if op.name in intrinsics.HEAVY and self.levels[op.result] == LANE]
-        simple = len(self.block.ops) > _LONG_BLOCK or any(d is dtypes.F64 for d in self.dtypes.values())
-        return 1 if simple or not counts else min(*counts, self.b.level.vectors_together)
+        alone = len(self.block.ops) > _LONG_BLOCK or any(d is dtypes.F64 for d in self.dtypes.values())
+        return 1 if alone else min(*(counts or [_LIGHT]), self.b.level.vectors_together)
 
     # -- levels above the lanes ------------------------------------------------------------------------------------------
 
@@ -183,15 +183,12 @@ class Lanes:
             pointer = address(self.b, self._view(output.buffer), position.row, position.column)
             self.b.store(word, pointer, 4 * word.type.lanes if past_caches else 2, ", !nontemporal !0" if past_caches else "")
 
-    def upcoming(self) -> list[tuple[View, Value]]:
-        """What is worth fetching ahead, as views and distances: the next row, or what is farther on in a long one.
-
-        Processors do not look ahead beyond a page."""
+    def fetched(self) -> list[View]:
+        """What is worth fetching ahead: dense matrices of a Block that reads memory once."""
         if self.context.fetches is not True:
             return []
         leaves = [o for o in self._operands() if isinstance(o, t.ReadBuffer) and o.how == "full"]
-        views = [v for v in (self._view(o.buffer) for o in leaves) if v.column_stride.name == "1"]
-        return [(v, self.b.intrinsic("llvm.smin", v.row_stride, _FAR)) for v in views]
+        return [v for v in (self._view(o.buffer) for o in leaves) if v.column_stride.name == "1"]
 
     def _view(self, buffer: t.Buffer) -> View:
         view = self.context.views.get(buffer.name)

@@ -60,6 +60,15 @@ def any_nan(b: Builder, values: list[Value]) -> Value:
     return reduce(or_, [b.compare("uno", x, y) for x, y in zip(values[::2], values[1::2], strict=True)])
 
 
+def combined(b: Builder, kind: ReduceKind, dtype: DType, before: Value, values: list[Value]) -> Value:
+    """Several steps of a reduction, in order; NaN is looked for in pairs."""
+    if not keeps_nan_apart(b, kind, dtype) or len(values) == 1:
+        return reduce(lambda x, y: combine(b, kind, dtype, x, y), values, before)
+    number = reduce(lambda x, y: ordered(b, kind, dtype, x, y), values, before)
+    every = [before, *values]
+    return b.select(any_nan(b, every if len(every) % 2 == 0 else [*every, before]), float("nan"), number)
+
+
 def tree(b: Builder, kind: ReduceKind, dtype: DType, partials: list[Value]) -> Value:
     """64 partials in consecutive vectors, halved to one scalar."""
     while len(partials) > 1:
