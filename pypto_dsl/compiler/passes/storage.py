@@ -59,6 +59,7 @@ class _Assigner:
         self.liveness = Liveness(graph)
         self.names = Names({p.name for p in graph.parameters} | set(graph.symbols))
         self.final: dict[Value, str] = {}  # values that end in an output parameter, by every name on their way
+        self.preferred: dict[str, list[Op]] = {}  # by tensor, where groups begin that write a carried value into it
 
     def run(self) -> Storage:
         storage, graph = self.storage, self.graph
@@ -239,9 +240,11 @@ class _Assigner:
         group = self.partition.owner.get(value)
         direct = (
             group is not None
+            and self._beside(group, self.liveness.region_of[op])
             and value not in self.storage.places
             and not copies
             and not self._reshaped(value)
+            and not self._read_behind(value, op, group)
             and self._known_before(window, group.ops[0])
             and all(
                 r.opcode == "insert" and r.operands[1].type.rank and self.storage.places.get(r.operands[0]) == place and disjoint(r, op)
@@ -256,6 +259,19 @@ class _Assigner:
                 self.place(value)
             copies.append(Copy(value, window))
         self.storage.instead[op] = copies
+
+    def _beside(self, group: Group, region: Region) -> bool:
+        """Whether a group stands in this very region: one further out runs whether a branch is taken or not, and before a loop's turns."""
+        return self.liveness.region_of[group.ops[0]] is region
+
+    def _read_behind(self, value: Value, op: Op, group: Group) -> bool:
+        """Whether anything but its own group reads the value behind the write ``op``, when the window may hold something newer."""
+        seen = self.liveness.aliases(value)
+        if any(self.liveness.yielded.get(v) for v in seen) or seen & set(self.graph.results()):
+            return True
+        position, owner = self.liveness.position, self.partition.owner
+        return any(position[r] > position[op] and r.opcode not in VIEWS and (not r.results or owner.get(r.results[0]) is not group)
+                   for r in self.liveness.readers(seen))
 
     def _known_before(self, place: Place, op: Op) -> bool:
         """Whether every element read that the place depends on stands before ``op``."""
@@ -272,13 +288,16 @@ class _Assigner:
     def _aliases_of_tensor(self, tensor: str) -> set[Value]:
         return {v for v, p in self.storage.places.items() if p.tensor == tensor}
 
-    def _kept(self, op: Op, source: Value, result: Value, copies: list[Copy]) -> Place:
-        """The place of ``result``, which begins as ``source``: the same tensor when nothing needs the old content."""
+    def _kept(self, op: Op, source: Value, result: Value, copies: list[Copy], taken: set[str] | None = None) -> Place:
+        """The place of ``result``, which begins as ``source``: the same tensor when nothing needs the old content.
+
+        ``taken`` are tensors of other results of the same operation: two names of one value part here.
+        """
         made = source.op
         generated = self._generated(source)
         if not generated and self._may_take(source, op, result):
             place = self.place(source)
-            if place.dense and not place.base.terms:
+            if place.dense and not place.base.terms and place.tensor not in (taken or ()):
                 self.storage.places[result] = place
                 return place
         place = self._workspace(result)
@@ -296,6 +315,9 @@ class _Assigner:
             return False
         if source.op is not None and source.op.opcode in VIEWS:
             return False
+        position = self.liveness.position
+        if place is not None and any(position[writer] > position[op] for writer in self.preferred.get(place.tensor, ())):
+            return False
         return self.liveness.dead_after(source, op)
 
     def _nested(self, item: Nested) -> None:
@@ -304,15 +326,17 @@ class _Assigner:
             self._loop(item)
             return
         self._number(op.operands[0])
-        copies: list[Copy] = []
+        taken: set[str] = set()
         for k, result in enumerate(op.results):
             roots = {self._root(r.yields[k], item) for r in op.regions}
             root = next(iter(roots)) if len(roots) == 1 else None
-            if root is not None and not self._generated(root) and self._may_take(root, op, result) and self.place(root).dense:
+            keeps = root is not None and not self._generated(root) and self._may_take(root, op, result)
+            if root is not None and keeps and self.place(root).dense and self.place(root).tensor not in taken:
                 self.storage.places[result] = self.place(root)
             else:
                 self._workspace(result)
-        self.storage.instead[op] = copies
+            taken.add(self.storage.places[result].tensor)
+        self.storage.instead[op] = []
         for body, region in zip(item.bodies, op.regions, strict=True):
             self._prefer(op, region)
             self._items(body)
@@ -331,7 +355,7 @@ class _Assigner:
 
     def _root(self, value: Value, item: Nested) -> Value:
         """Where a chain of writes inside a branch begins."""
-        while value.op is not None and value.op.opcode == "insert":
+        while value.op is not None and value.op.opcode == "insert" and self.liveness.region_of[value.op] in item.op.regions:
             value = value.op.operands[0]
         return value
 
@@ -339,8 +363,10 @@ class _Assigner:
         op = item.op
         region = op.regions[0]
         copies: list[Copy] = []
+        taken: set[str] = set()
         for initial, argument, result in zip(op.operands, region.arguments, op.results, strict=True):
-            place = self._kept(op, initial, result, copies)
+            place = self._kept(op, initial, result, copies, taken)
+            taken.add(place.tensor)
             self.storage.places[argument] = place
         self.storage.instead[op] = copies
         self._prefer(op, region)
@@ -351,7 +377,7 @@ class _Assigner:
         """Yielded values that a group of the region computes go straight to the carried tensor when its old content is not read late."""
         for value, result in zip(region.yields, op.results, strict=True):
             group = self.partition.owner.get(value)
-            if group is None or value in self.storage.places or value.type.live != value.type.shape:
+            if group is None or not self._beside(group, region) or value in self.storage.places or value.type.live != value.type.shape:
                 continue
             place = self.storage.places[result]
             old = self._aliases_of_tensor(place.tensor)
@@ -359,6 +385,7 @@ class _Assigner:
             if not late and op.opcode in ("loop", "if"):
                 self.storage.places[value] = place
                 self.storage.writes[value] = place
+                self.preferred.setdefault(place.tensor, []).append(group.ops[0])
 
     def _close(self, op: Op, region: Region) -> None:
         """Copies that bring yielded values to the carried tensors."""
