@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pypto_dsl.compiler.dtypes import F32, I32, DType
-from pypto_dsl.compiler.errors import KernelError, Label, error, value_text
+from pypto_dsl.compiler.dtypes import F32, I32, U8, DType
+from pypto_dsl.compiler.errors import Label, error, value_text
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import ceildiv as ceildiv_index
 from pypto_dsl.compiler.ops import REGISTRY
@@ -21,14 +21,13 @@ from pypto_dsl.compiler.promotion import PromotionError
 from pypto_dsl.frontend import eager, fixes, scalar
 from pypto_dsl.frontend.arguments import is_array
 from pypto_dsl.frontend.foreign import PROTOCOLS
-from pypto_dsl.frontend.names import Unusable
 from pypto_dsl.frontend.options import check_tile
 from pypto_dsl.frontend.scalar import FLOAT_ARITHMETIC, IntLike, SymbolicBool, SymbolicScalar, index_of, is_integer, is_symbolic
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.spellings import bounds_of, respelled
 from pypto_dsl.frontend.tensor import Tensor, assemble_into, expanded, filled, handle_of, truth_of, wrap
 from pypto_dsl.frontend.trace import Cell, Trace, as_shape, current, need, whole
-from pypto_dsl.frontend.vocabulary import Element
+from pypto_dsl.frontend.vocabulary import Element, dtype_meant
 
 # Entries of the op table that have another spelling here, or that only the compiler makes.
 INTERNAL = frozenset({"constant", "extent", "iota", "insert", "load_scalar", "empty"})
@@ -51,7 +50,7 @@ def operand(trace: Trace, parameter: Parameter, x: Any) -> Any:
     if isinstance(x, (list, tuple)) and parameter.variadic:
         return [operand(trace, parameter, v) for v in x]
     if isinstance(x, np.ndarray) or is_array(x):
-        raise error("PT126", f"an array is used in a kernel that did not get it as an argument (`{parameter.name}`)", here(),
+        raise error("PT126", f"`{parameter.name}` is an array that the kernel did not get as an argument", here(),
                     help="make it a parameter of the kernel and pass it")
     return x
 
@@ -99,19 +98,9 @@ def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], k
         made = trace.emit(run)
     except PromotionError as refused:
         raise _with_fix(refused, definition, args) from None
-    except KernelError:
-        _refuse_unusable(*args, *kwargs.values())
-        raise
     if trace.tiles.vector is not None:
         check_tile(trace.tiles, definition, made if isinstance(made, Value) else made[0])
     return made
-
-
-def _refuse_unusable(*given: Any) -> None:
-    """PT140 for a name without a value: why it has none says more than what an operation takes."""
-    for x in given:
-        if isinstance(x, Unusable):
-            x.refuse()
 
 
 def _with_fix(refused: PromotionError, definition: OpDefinition, args: Sequence[Any]) -> PromotionError:
@@ -176,11 +165,7 @@ def called_outside_too(function: Callable[..., Any]) -> Callable[..., Any]:
             raise error("PT110", f"{function.__name__}: {wrong}", here(), help=f"{function.__name__}{shown}") from None
         if current() is None:
             return eager.evaluate(function.__name__, function, args, kwargs)
-        try:
-            return function(*args, **kwargs)
-        except KernelError:
-            _refuse_unusable(*args, *kwargs.values())
-            raise
+        return function(*args, **kwargs)
 
     signature = inspect.signature(function)
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
@@ -222,7 +207,7 @@ def need_dtype(x: Any, name: str) -> DType:
     """``x`` if it is a dtype. Raises PT117 for anything else."""
     if isinstance(x, DType):
         return x
-    raise error("PT117", f"{name} needs a dtype, and got {x!r}", here(), help="dtypes are pypto.DT_FP32, pypto.DT_BF16, ...")
+    raise error("PT117", f"{name} needs a dtype, and got {value_text(x)}", here(), help=dtype_meant(x))
 
 
 def recorded(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -237,18 +222,37 @@ def recorded(name: str, *args: Any, **kwargs: Any) -> Any:
 def view(input: Any, shape: Any = None, offsets: Any = None, *, valid_shape: Any = None, dtype: DType | None = None) -> Any:
     """The window of ``shape`` (one extent per axis) at ``offsets`` (default 0): a snapshot of rank and dtype of ``input``.
 
-    What reaches beyond ``input`` is not live; ``valid_shape`` makes the live part smaller. With ``dtype`` alone the bits are read as
-    another dtype of the same width. Raises PT310, PT311 for windows that do not fit.
+    What reaches beyond ``input`` is not live; ``valid_shape`` makes the live part smaller. With ``dtype`` the bits are read as another
+    dtype, bytes of the last axis lowest first, so that its extent changes with the width. Raises PT307 for bytes that are no whole
+    elements, PT310, PT311 for windows that do not fit.
     """
     x = tensor_operand(input, "view")
     if dtype is not None:
-        x = recorded("bitcast", x, need_dtype(dtype, "view"))
+        x = _bits_as(x, need_dtype(dtype, "view"))
         if shape is None:
             return x
     extents = as_shape(x.shape if shape is None else shape)
     starts = whole(len(extents)) if offsets is None else as_shape(offsets)
     valid = None if valid_shape is None else as_shape(valid_shape)
     return recorded("view", x, extents, starts, valid)
+
+
+def _bits_as(x: Tensor, dtype: DType) -> Tensor:
+    """The bits of ``x`` as elements of ``dtype``; bytes that are not live make elements that are not live."""
+    before, after = x.dtype.itemsize, dtype.itemsize
+    if before == after or not x.dim:
+        made: Tensor = recorded("bitcast", x, dtype)
+        return made
+    live = list(x.valid_shape)
+    whole_ = x if x.type.valid is None else recorded("fillpad", x)
+    packed = whole_ if before == 1 else recorded("pack", whole_)
+    packed = packed if packed.dtype == U8 else recorded("bitcast", packed, U8)
+    made = recorded("unpack", packed, dtype) if after > 1 else recorded("bitcast", packed, dtype)
+    if x.type.valid is None:
+        return made
+    live[-1] = live[-1] * before // after
+    tail: Tensor = view(made, made.shape, valid_shape=live)
+    return tail
 
 
 @own
@@ -441,13 +445,6 @@ def _takes(x: Any) -> bool:
 _NO_OPERANDS = (list, tuple, dict, set, str, bytes, complex, type(None))
 
 
-def _missing(name: str, symbol: str) -> Callable[..., Any]:
-    def refuse(self: Tensor, other: Any) -> Any:
-        raise error("PT115", f"`{symbol}` on tensors needs the operation `{name}`, which does not exist here", here())
-
-    return refuse
-
-
 def _method(name: str, reflected: bool = False) -> Callable[..., Any]:
     call = operator_call(name)
 
@@ -469,11 +466,6 @@ def _scalar_comparison(name: str) -> Callable[..., Any]:
 
 def _install_operators() -> None:
     for python, name in OPERATORS.items():
-        if name not in REGISTRY:
-            setattr(Tensor, f"__{python}__", _missing(name, python))
-            setattr(Tensor, f"__r{python}__", _missing(name, python))
-            continue
-
         setattr(Tensor, f"__{python}__", _method(name))
         setattr(Tensor, f"__r{python}__", _method(name, reflected=True))
     for name in COMPARISONS:
