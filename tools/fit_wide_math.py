@@ -24,7 +24,7 @@ def fit(name: str, f: Function, low: object, high: object, degree: int) -> list[
     found = [float(c) for c in reversed(mp.chebyfit(f, [a, b], degree + 1))]
     points = [a + (b - a) * i / 2000 for i in range(2001)]
     error = max(abs(mp.polyval(found[::-1], x) / f(x) - 1) for x in points)
-    print(f"{name:8s} degree {degree}: {float(mp.log(error, 2)):.2f}")
+    print(f"{name:12s} degree {degree}: {float(mp.log(error, 2)):.2f}")
     return found
 
 
@@ -59,6 +59,7 @@ def main() -> None:
     half = mp.log(2) / 2 * mp.mpf("1.0001")
     out["ln2"] = split(mp.log(2), 32)
     out["exp"] = fit("exp", mp.exp, -half, half, 8)
+    out["exp_long"] = fit("exp_long", mp.exp, -half, half, 10)
     out["sinh"] = fit("sinh", of_square(mp.sinh), 0, half**2, 4)
     out["cosh"] = fit("cosh", lambda z: mp.cosh(mp.sqrt(z)), 0, half**2, 4)
     quarter = mp.pi / 4 * mp.mpf("1.001")
@@ -69,12 +70,22 @@ def main() -> None:
     out["log"] = fit("log", of_square(mp.atanh), 0, ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mp.mpf("1.0001"), 5)
     # log(1 + e) = 2 s P(s^2) with s = e/(2 + e), for e up to 1
     out["log1p"] = fit("log1p", of_square(mp.atanh), 0, mp.mpf(1) / 9, 8)
+    out["log1p_long"] = fit("log1p_long", of_square(mp.atanh), 0, mp.mpf(1) / 9, 10)
     out["atan"] = fit("atan", of_square(mp.atan), 0, mp.tan(mp.pi / 8) ** 2 * mp.mpf("1.0001"), 8)
     # erfc(a) = exp(-a^2) q P(1 - 2 k q) with q = 1/(a + k); k balances the two ends
     k = mp.mpf(4)
     out["erfc_centre"] = float(k)
     of_t = lambda t: (lambda a: mp.erfc(a) * mp.exp(a * a) * (a + k))(k * (1 + t) / (1 - t))  # noqa: E731
     out["erfc"] = fit("erfc", of_t, -1, (11 - k) / (11 + k), 14)
+    # of f64: erfc(a) = exp(-a^2) q P(1 - 2 k q) to the last bit
+    c = mp.mpf("1.5")
+    out["double_erfc_centre"] = float(c)
+    precise = lambda t: (lambda a: mp.erfc(a) * mp.exp(a * a) * (a + c))(c * (1 + t) / (1 - t))  # noqa: E731
+    low = mp.mpf("0.18")
+    out["double_erfc"] = fit("double_erfc", precise, (low - c) / (low + c), (28 - c) / (28 + c), 25)
+    two = 2 * mp.sqrt(2 / mp.pi)
+    out["double_gelu_linear"], out["double_gelu_cubic"] = split(two, 53), split(two * mp.mpf(0.044715), 53)
+    out["double_root_half"] = split(mp.sqrt(mp.mpf(1) / 2), 53)
     # x^(1/3) = x g^2 (1 - u)^(-2/3) with u = 1 - x g^3
     low, high = cube_root_error()
     out["cbrt_offset"] = CUBE_ROOT_OFFSET

@@ -31,8 +31,9 @@ class Progress:
 
     @staticmethod
     def of(case: Case, code: str) -> Progress:
-        """The state of a sweep over the machine code of ``code``; other code starts anew."""
-        key = hashlib.sha256(code.encode()).hexdigest()[:16]
+        """The state of a sweep over the machine code of ``code``; other code, other exact functions and other grids start anew."""
+        parts = (code, *(f.read_text("utf-8") for f in sorted(Path(__file__).parent.iterdir()) if f.suffix in (".py", ".cpp")))
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
         path = toolchain.cache_folder() / "sweeps" / f"{case.name}-{key}.json"
         if not path.exists():
             return Progress(path, 0, Report())
@@ -65,7 +66,7 @@ def sweep(case: Case, level: str | None, total: int) -> dict[str, Any]:
             if progress.chunk % SAVED_EVERY == 0:
                 progress.save()
     spent = time.process_time() - began
-    progress.save()
+    progress.path.unlink(missing_ok=True)
     swept = max(1, count - first) * CHUNK
     return {
         "operation": case.name, "dtype": "f32", "inputs": "all" if case.operands == 1 else "grid", "count": count * CHUNK,

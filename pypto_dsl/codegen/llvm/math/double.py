@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pypto_dsl.codegen.llvm.builder import F64, Builder, Type, Value
+from pypto_dsl.codegen.llvm.math.tables import at_least, at_most, copysign, two_product, two_sum
+from pypto_dsl.codegen.llvm.math.wide import constant, polynomial
 
 LIBM = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "tanh")
 
@@ -26,31 +28,95 @@ def library(name: str) -> Callable[..., Value]:
     return lambda b, *arguments: per_lane(b, name, *arguments)
 
 
-def _negative_exp(b: Builder, x: Value) -> Value:
-    return per_lane(b, "exp", -x)
-
-
 def sigmoid(b: Builder, x: Value) -> Value:
-    """1/(1 + e^-x)"""
-    return 1.0 / (_negative_exp(b, x) + 1.0)
+    """e/(1 + e) below 0 and 1/(1 + e) above, with e = e^-|x|."""
+    e = per_lane(b, "exp", -b.intrinsic("llvm.fabs", x))
+    return b.select(b.compare("olt", x, 0.0), e, b.constant(x.type, 1.0)) / (e + 1.0)
+
+
+FAR = -700.0  # e^x is close to the subnormals: its root is taken, and used twice
+
+
+def _gated(b: Builder, x: Value, exponent: Value, low: Value) -> Value:
+    """x/(1 + e^-u) for u of the sign of x, with ``exponent`` + ``low`` = -|u|; the last product alone rounds into the subnormals.
+
+    x e^u/(1 + e^u) below 0. What the product, the sum and the quotient q lose is taken back in one step, and ``low`` with it.
+    """
+    far = b.compare("olt", exponent, FAR)
+    e = per_lane(b, "exp", exponent * b.select(far, b.constant(x.type, 0.5), 1.0))
+    negative = b.compare("olt", x, 0.0)
+    product, product_low = two_product(b, x, e)
+    numerator, numerator_low = b.select(negative, product, x), b.select(negative, product_low, b.constant(x.type, 0.0))
+    q = numerator / (e + 1.0)
+    residue = b.fma(q, e, q - numerator) - numerator_low
+    residue = b.fma(b.select(negative, -q, q * e), low, residue)
+    near = b.fma(-residue, b.fma(e, -0.5, 1.0), q)
+    tail = copysign(b, b.fma(product, e, b.fma(product, low, product_low) * e), x)
+    return b.select(far, b.select(negative, tail, x), near)
 
 
 def silu(b: Builder, x: Value) -> Value:
     """x/(1 + e^-x)"""
-    return x / (_negative_exp(b, x) + 1.0)
+    return _gated(b, x, -b.intrinsic("llvm.fabs", x), b.constant(x.type, 0.0))
+
+
+def _scaled_erfc(b: Builder, u: Value, low: Value) -> tuple[Value, Value]:
+    """``erfc(a) e^(a^2)`` of a = u + low >= 0.18 in two parts: q P(1 - 2 k q) with q = 1/(a + k), of which P hardly changes."""
+    k, terms = constant("double_erfc_centre"), polynomial("double_erfc")
+    divisor, divisor_low = two_sum(b, u, b.constant(u.type, k))
+    q = 1.0 / divisor
+    q_low = b.fma(-q, divisor_low + low, b.fma(-q, divisor, 1.0)) * q
+    t = b.fma(q, -2 * k, 1.0)
+    t_low = b.fma(q_low, -2 * k, b.fma(q, -2 * k, 1.0 - t))
+    slope = b.horner(t, terms[1:])
+    p = b.fma(t, slope, terms[0])
+    p_low = b.fma(slope, t_low, b.fma(t, slope, terms[0] - p))
+    product, product_low = two_product(b, q, p)
+    return product, b.fma(q, p_low, b.fma(q_low, p, product_low))
+
+
+def _times_exp(b: Builder, x: Value, low: Value, square: Value, square_low: Value) -> Value:
+    """``(x + low) e^-(square + square_low)``"""
+    e = per_lane(b, "exp", -square)
+    return b.fma(e, x, e * b.fma(-x, square_low, low))
+
+
+def erfc(b: Builder, x: Value) -> Value:
+    """1 - erf(x) below 0.45; e^(-x^2) times a polynomial beyond, where the C library is off by up to 5 ulp."""
+    a = at_most(b, at_least(b, x, 0.45), 28.0)
+    square, square_low = two_product(b, a, a)
+    far = _times_exp(b, *_scaled_erfc(b, a, b.constant(x.type, 0.0)), square, square_low)
+    return b.select(b.compare("olt", x, 0.45), 1.0 - per_lane(b, "erf", x), far)
 
 
 def gelu_erf(b: Builder, x: Value) -> Value:
-    """0.5 x erfc(-x/sqrt(2)), -0 at -inf."""
-    value = (x * 0.5) * per_lane(b, "erfc", x * -(0.5**0.5))
-    return b.select(b.compare("oeq", x, -float("inf")), b.constant(x.type, -0.0), value)
+    """x Phi(x) by a Phi(-a) = a erfc(a/sqrt 2)/2 with a = |x|; near 0 by erf."""
+    a = at_most(b, at_least(b, b.intrinsic("llvm.fabs", x), 0.27), 40.0)
+    root, root_low = polynomial("double_root_half")
+    u, u_low = two_product(b, root, a)
+    scaled, scaled_low = _scaled_erfc(b, u, b.fma(a, root_low, u_low))
+    half = a * 0.5
+    product, product_low = two_product(b, half, scaled)
+    square, square_low = two_product(b, a, a)
+    tail = _times_exp(b, product, b.fma(half, scaled_low, product_low), square * 0.5, square_low * 0.5)
+    far = b.select(b.compare("olt", x, 0.0), -tail, x - tail)
+    near = (x * 0.5) * (per_lane(b, "erf", x * root) + 1.0)
+    return b.select(b.compare("olt", b.intrinsic("llvm.fabs", x), 0.27), near, far)
 
 
 def gelu_tanh(b: Builder, x: Value) -> Value:
-    """x/(1 + exp(-2u)), u = sqrt(2/pi)(x + 0.044715 x^3), -0 at -inf."""
-    u = (x + ((x * x) * x) * 0.044715) * 0.7978845608028654
-    value = x / (per_lane(b, "exp", u * -2.0) + 1.0)
-    return b.select(b.compare("oeq", x, -float("inf")), b.constant(x.type, -0.0), value)
+    """x/(1 + e^(-2u)), u = sqrt(2/pi)(x + 0.044715 x^3), with 2u in two parts; -0 at -inf."""
+    a = at_most(b, b.intrinsic("llvm.fabs", x), 40.0)
+    linear, linear_low = polynomial("double_gelu_linear")
+    cubic, cubic_low = polynomial("double_gelu_cubic")
+    square, square_low = two_product(b, a, a)
+    high, low = two_product(b, cubic, square)
+    low = b.fma(square, cubic_low, b.fma(square_low, cubic, low)) + linear_low
+    inner, inner_low = two_sum(b, b.constant(x.type, linear), high)
+    argument, argument_low = two_product(b, a, inner)
+    argument_low = b.fma(a, inner_low + low, argument_low)
+    finite = b.select(b.compare("olt", x, -40.0), b.constant(x.type, -40.0), x)
+    return _gated(b, finite, -argument, -argument_low)
 
 
 def rsqrt(b: Builder, x: Value) -> Value:
@@ -126,5 +192,5 @@ def cbrt(b: Builder, x: Value) -> Value:
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     "asin": library("asin"), "acos": library("acos"), "atan": library("atan"), "atan2": library("atan2"), "sinh": library("sinh"),
     "cosh": library("cosh"), "asinh": library("asinh"), "acosh": library("acosh"), "atanh": library("atanh"), "hypot": library("hypot"),
-    "cbrt": cbrt, "erfc": library("erfc"),
+    "cbrt": cbrt, "erfc": erfc,
 }

@@ -48,11 +48,6 @@ def reduce(b: Builder, x: Value) -> Reduced:
     return Reduced(shifted, n, b.fma(n, -low, b.fma(n, -high, x)))
 
 
-def tail_of(b: Builder, r: Value) -> Value:
-    """``e^r - 1 - r`` for |r| <= ln2/2."""
-    return (r * r) * b.horner(r, polynomial("expm1_rest"))
-
-
 def expm1_reduced(b: Builder, r: Value) -> Value:
     """``e^r - 1`` for |r| <= ln2/2."""
     return b.fma(r * r, b.horner(r, polynomial("expm1_rest")), r)
@@ -108,7 +103,8 @@ def expm1_parts(b: Builder, x: Value) -> tuple[Value, Value]:
     half_power = power_of_two(b, b.bits(shifted) - (0x4B400000 + 1))
     base, base_low = two_sum(b, half_power, b.constant(x.type, -0.5))
     total, rest = two_sum_ordered(b, base, half_power * r)
-    return total, b.fma(half_power, tail_of(b, r) + r_low, rest + base_low)
+    tail = b.fma(r * r, b.horner(r, polynomial("expm1_rest")), r_low)  # e^r - 1 - r
+    return total, b.fma(half_power, tail, rest + base_low)
 
 
 def expm1(b: Builder, x: Value) -> Value:

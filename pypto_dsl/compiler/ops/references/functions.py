@@ -125,23 +125,25 @@ def bessel_i1(x: Array, **_: Any) -> Array:
 
 
 def _bessel(x: Array, order: int) -> Array:
-    """The power series near 0 (DLMF 10.25.2); elsewhere the midpoint rule on the integral (DLMF 10.32.3), which converges fast."""
+    """The power series, of positive terms, up to 30 (DLMF 10.25.2); the asymptotic one beyond (DLMF 10.40.1)."""
     size = np.abs(x)
     with np.errstate(all="ignore"):
-        small = np.where(size < 2, x, 0.0)
+        small = np.where(size < 30, x, 0.0)
         term = np.ones_like(small) if order == 0 else small / 2
         series = term
-        for k in range(1, 20):
+        for k in range(1, 90):
             term = term * (small * small / 4) / (k * (k + order))
             series = series + term
-        finite = np.where(np.isfinite(x), x, 0.0)
-        total = np.zeros_like(finite)
-        count = 400
-        for k in range(count):
-            angle = math.pi * (k + 0.5) / count
-            total = total + np.exp(finite * math.cos(angle)) * math.cos(order * angle)
-        integral = np.where(np.isinf(x), np.where((x < 0) & (order == 1), -np.inf, np.inf), total / count)
-    return np.where(np.isnan(x), np.nan, np.where(size < 2, series, integral))
+        large = np.where((size >= 30) & np.isfinite(x), size, 30.0)
+        term = decaying = np.ones_like(large)
+        for k in range(1, 40):
+            term = term * ((2 * k - 1) ** 2 - 4 * order * order) / (8.0 * k * large)
+            decaying = decaying + term
+        root = np.exp(large / 2)  # twice a factor, so that only the result overflows
+        far = root * (decaying / np.sqrt(2 * math.pi * large)) * root
+        far = np.where(np.isinf(x), np.inf, far)
+        far = np.where((x < 0) & (order == 1), -far, far)
+    return np.where(np.isnan(x), np.nan, np.where(size < 30, series, far))
 
 
 def logaddexp(a: Array, b: Array, **_: Any) -> Array:
