@@ -94,6 +94,10 @@ class SymbolicScalar:
     __lt__, __le__, __gt__, __ge__ = (_compare(op) for op in ("<", "<=", ">", ">="))
     __eq__, __ne__ = _compare("=="), _compare("!=")
 
+    def __iter__(self) -> Any:
+        raise error("PT124", f"`{self!r}` is one integer, and is unpacked or iterated", here(),
+                    help="one name per loop: for i in pypto.loop(n); pypto.loop_unroll(n) gives (index, factor) pairs")
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "index":
             raise AttributeError(name)
