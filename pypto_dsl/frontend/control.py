@@ -15,7 +15,7 @@ from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend import fixes, scalar
 from pypto_dsl.frontend.loops import LoopRange, SingleTurn, StaticLoop, TracedLoop
-from pypto_dsl.frontend.names import UNBOUND, Undefined, Unusable, described, is_number, revived, same
+from pypto_dsl.frontend.names import UNBOUND, Undefined, Unusable, described, is_number, is_unbound, revived, same
 from pypto_dsl.frontend.rewrite import HOOKS as HOOKS_NAME
 from pypto_dsl.frontend.rewrite import rewrite
 from pypto_dsl.frontend.scalar import SymbolicBool, SymbolicScalar, is_symbolic
@@ -114,7 +114,7 @@ class Branch:
 
     def _filled(self, x: Any, other: Any, frame: Frame) -> Any:
         """A name that only the other arm binds to a tensor is undefined here: poison if read, harmless if not."""
-        if x is UNBOUND and isinstance(other, Tensor):
+        if is_unbound(x) and isinstance(other, Tensor):
             there = self.frames[1] if frame is self.frames[0] else self.frames[0]
             return Undefined(self.trace.in_frame(other.cell, there).type)
         return x

@@ -8,11 +8,11 @@ from typing import Any
 from pypto_dsl.compiler.dtypes import I64
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Symbol, TensorType, Value
-from pypto_dsl.compiler.index import var
+from pypto_dsl.compiler.index import Index, var
 from pypto_dsl.compiler.ops.core import cast
 from pypto_dsl.compiler.ops.live import is_never_negative
 from pypto_dsl.frontend import scalar
-from pypto_dsl.frontend.names import UNBOUND, Unusable, described, is_number, revived, same
+from pypto_dsl.frontend.names import Renewed, Unusable, described, is_number, is_unbound, revived, same
 from pypto_dsl.frontend.scalar import BoolLike, IntLike, SymbolicBool, SymbolicScalar, index_of, is_symbolic
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.spellings import bounds_of
@@ -80,7 +80,7 @@ def _range(args: Sequence[Any], named: Mapping[str, Any], what: str) -> LoopBoun
     bounds = LoopBounds(_bound(start), _bound(stop), _bound(step))
     if isinstance(bounds.step, int) and bounds.step <= 0:
         raise error("PT146", f"{what} has the step {bounds.step}", here(),
-                    help="steps are positive; compute a descending index from an ascending one")
+                    help="steps are positive; compute a descending index from an ascending one: n - 1 - i")
     return bounds
 
 
@@ -191,6 +191,8 @@ class TracedLoop:
         self.after: tuple[Any, ...] | None = None
         self.promoted: set[str] = set()
         self.tails: dict[str, list[int]] = {}
+        self.renewed: set[str] = set()
+        self.change_of: dict[str, Renewed] = {}
         self.inlined = False
         self.wants_peeling = False
         self.again = False
@@ -208,7 +210,7 @@ class TracedLoop:
             upper: IntLike = stop - (stop - start) % stride if len(self.loop.factors) > 1 else stop
             if isinstance(lower, int) and isinstance(upper, int) and lower >= upper:
                 continue
-            self.promoted, self.tails = set(), {}
+            self.promoted, self.tails, self.renewed = set(), {}, set()
             peeled = False
             while True:
                 mark = trace.mark()
@@ -226,7 +228,8 @@ class TracedLoop:
                 trace.tiles = tiles
                 if self.wants_peeling:
                     if peeled or not self._surely_turns(lower, upper):
-                        raise self._changed()
+                        self._renew()
+                        continue
                     peeled = self.inlined = True
                     first = _turn(lower, bounds) if isinstance(lower, int) else lower
                     yield (first, factor) if self.loop.pair else first
@@ -263,7 +266,9 @@ class TracedLoop:
         out: list[Any] = []
         self.slots, self.extents = {}, {}
         for name, x in zip(self.names, self.before, strict=True):
-            if name in self.carried and isinstance(x, Tensor):
+            if name in self.renewed:
+                out.append(self.change_of[name])
+            elif name in self.carried and isinstance(x, Tensor):
                 out.append(self._tensor_argument(name, x))
             elif name in self.promoted:
                 out.append(self._number_argument(name, x))
@@ -318,6 +323,8 @@ class TracedLoop:
                 continue
             slot = self.slots.get(name)
             if slot is not None and slot[2] is not None:
+                if isinstance(y, Tensor) and y.cell.lens is not None and y.cell.root is slot[2]:
+                    continue  # another shape of the same elements
                 axes = differing_axes(slot[0].type, y.type) if isinstance(y, Tensor) else None
                 if axes is None:
                     self._peel(name, x, y)
@@ -327,7 +334,7 @@ class TracedLoop:
                 if is_number(x) and is_number(y) and isinstance(x, (bool, SymbolicBool)) == isinstance(y, (bool, SymbolicBool)):
                     self.promoted.add(name)
                     self.again = True
-                elif x is not UNBOUND:
+                elif not is_unbound(x):
                     self._peel(name, x, y)
         self.left = values
 
@@ -335,13 +342,23 @@ class TracedLoop:
         self.wants_peeling = True
         self.change = (name, described(x), described(y), isinstance(x, Tensor) and isinstance(y, Tensor))
 
+    def _renew(self) -> None:
+        """Let each turn make a tensor of its own, none beginning with one of another type. PT122, PT143 where that is no help."""
+        name, before, after, _ = self.change
+        held = dict(zip(self.names, self.before or (), strict=True)).get(name)
+        if name in self.renewed or not isinstance(held, Tensor):
+            raise self._changed()
+        self.renewed.add(name)
+        self.change_of[name] = Renewed(f"`{name}` is {before} before the loop and {after} after a turn",
+                                       "give it one shape and dtype before the loop, with pypto.tensor(shape, dtype)")
+
     def _changed(self) -> Exception:
         name, before, after, both = self.change
         if both:
             return error("PT122", f"`{name}` is {before} before the loop and {after} after a turn", self.span,
                          help="give it one shape and dtype before the loop, with pypto.tensor(shape, dtype)")
         return error("PT143", f"`{name}` is {before} before the loop and {after} after one turn", self.span,
-                     help="create it before the loop with pypto.tensor(shape, dtype)")
+                     help="give it its final shape and dtype before the loop: pypto.full([1, 8], 0.0, pypto.DT_FP32)")
 
     # -- the end
 
@@ -349,15 +366,19 @@ class TracedLoop:
         trace, frame = self.trace, self.frame
         assert self.before is not None
         out: list[Any] = []
-        slots: list[tuple[int, str, object, list[int]]] = []
+        slots: list[tuple[int, str, object, list[int], tuple[Index, ...] | None]] = []
         waiting: list[tuple[Value, Any, Value]] = []
         for name, x, y in zip(self.names, self.before, self.left, strict=True):
-            slot, axes = self.slots.get(name), []
+            slot, axes, reshaped = self.slots.get(name), [], None
+            if name in self.renewed:
+                out.append(self.change_of[name])
+                continue
             if slot is not None and slot[2] is not None:
-                last = trace.read(y.cell)
+                reshaped = y.cell.lens[1] if y.cell.lens is not None and y.cell.root is slot[2] else None
+                last = trace.read(slot[2] if reshaped is not None else y.cell)
                 if last is slot[0]:
                     trace.forwards[slot[0]] = slot[1]
-                    out.append(x)
+                    out.append(x if reshaped is None else handle_of(trace, Cell(name, lens=(x.cell, reshaped))))
                     continue
                 axes = self.tails.get(name, [])
                 waiting.append((slot[0], slot[1], trace.widened(last) if axes else last))
@@ -376,7 +397,7 @@ class TracedLoop:
             else:
                 out.append(self._without_value(name, y))
                 continue
-            slots.append((len(out), name, y, axes))
+            slots.append((len(out), name, y, axes, reshaped))
             out.append(None)
         trace.close(frame)
         carries = [Carry(a, i if isinstance(i, Value) else self._initial(i, last), last) for a, i, last in waiting]
@@ -385,9 +406,10 @@ class TracedLoop:
             attributes["unroll"] = factor
         start, stop, step = (index_of(b) for b in bounds)
         results = iter(trace.finish_loop(frame, symbol, (start, stop, step), carries, attributes, self.span))
-        for slot_, name, sample, axes in slots:
+        for slot_, name, sample, axes, reshaped in slots:
             value, extents = next(results), [next(results) for _ in axes]
-            out[slot_] = revived(trace.narrowed(value, axes, extents, name) if axes else value, name, sample)
+            made = revived(trace.narrowed(value, axes, extents, name) if axes else value, name, sample)
+            out[slot_] = made if reshaped is None else handle_of(trace, Cell(name, lens=(made.cell, reshaped)))
         self.after = tuple(out)
 
     def _last_number(self, y: Any, argument: Value) -> Value:
@@ -416,7 +438,7 @@ class TracedLoop:
 
     def results(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The names after the loop; its indices have no value any more."""
-        ended = tuple(Unusable("a loop index is used after its pypto.loop") for _ in values[len(self.names):])
+        ended = tuple(Unusable("a loop index is used after its pypto.loop", "write the index that is meant: n - 1 for the last turn") for _ in values[len(self.names):])
         return (values[:len(self.names)] if self.after is None else self.after) + ended
 
 

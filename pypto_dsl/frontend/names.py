@@ -16,28 +16,41 @@ from pypto_dsl.frontend.trace import need
 class Unusable:
     """Stands for a name without a usable value; every use says why (PT140)."""
 
+    _code = "PT140"
+
     def __init__(self, why: str, help: str = "") -> None:
         self.__dict__["_why"] = (why, help)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self.refuse()
+        return self.__refuse__()
 
-    def refuse(self, *_: Any, **__: Any) -> Any:
+    def __refuse__(self, *_: Any, **__: Any) -> Any:
         why, help = self.__dict__["_why"]
-        raise error("PT140", why, here(), help=help)
+        raise error(self._code, why, here(), help=help)
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = refuse
-    __getitem__ = __setitem__ = __iter__ = __len__ = __lt__ = __gt__ = __le__ = __ge__ = __bool__ = __neg__ = __index__ = refuse
-    __call__ = __float__ = __matmul__ = __rmatmul__ = __rpow__ = __rmod__ = __rfloordiv__ = __invert__ = __abs__ = refuse
-    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __refuse__
+    __getitem__ = __setitem__ = __iter__ = __len__ = __lt__ = __gt__ = __le__ = __ge__ = __bool__ = __neg__ = __index__ = __refuse__
+    __call__ = __float__ = __matmul__ = __rmatmul__ = __rpow__ = __rmod__ = __rfloordiv__ = __invert__ = __abs__ = __refuse__
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __refuse__
 
     def __repr__(self) -> str:
         return f"<unusable: {self.__dict__['_why'][0]}>"
 
 
 UNBOUND = Unusable("a name is read before it is assigned on some path", "assign it before the `if` or the loop")
+
+
+class Renewed(Unusable):
+    """A name that every turn of a loop makes anew: what it held before has another type, so that no turn begins with it (PT122)."""
+
+    _code = "PT122"
+
+
+def is_unbound(x: object) -> bool:
+    """Whether a name holds nothing here that another path could go on with."""
+    return x is UNBOUND or isinstance(x, Renewed)
 
 
 @dataclass(frozen=True)
@@ -76,9 +89,9 @@ def described(x: object) -> str:
     """A value as messages about names put it."""
     if isinstance(x, Tensor):
         return str(x.type)
-    if x is UNBOUND or isinstance(x, Undefined):
+    if is_unbound(x) or isinstance(x, Undefined):
         return "undefined"
-    return "a number" if is_number(x) else f"of type {type(x).__name__}"
+    return "None" if x is None else "a number" if is_number(x) else f"of type {type(x).__name__}"
 
 
 def revived(value: Value, name: str, sample: object) -> Any:

@@ -39,6 +39,14 @@ class Cell:
         self.parameter = parameter
         self.lens = lens
 
+    @property
+    def root(self) -> Cell:
+        """The variable whose elements this one names; itself, when it is no in-place reshape."""
+        cell = self
+        while cell.lens is not None:
+            cell = cell.lens[0]
+        return cell
+
 
 @dataclass(eq=False)
 class Frame:
@@ -106,9 +114,9 @@ class TileState:
 class NeedsValue(BaseException):
     """Python needs the number behind a run-time float: the kernel is captured again, specialised on it."""
 
-    def __init__(self, parameter: str) -> None:
+    def __init__(self, parameter: str, span: Span | None) -> None:
         super().__init__(parameter)
-        self.parameter = parameter
+        self.parameter, self.span = parameter, span
 
 
 _CURRENT: contextvars.ContextVar[Trace | None] = contextvars.ContextVar("trace", default=None)
@@ -358,10 +366,7 @@ class Trace:
 
     def finish_if(self, condition: Value, then: Frame, otherwise: Frame, merges: Sequence[tuple[str, Value, Value]],
                   span: Span | None) -> list[Value]:
-        """Record the `if` of two closed regions. ``merges`` are further (name, value, value) pairs; returns their results.
-
-        Raises PT121 when a variable has two types.
-        """
+        """Record the `if` of two closed regions. ``merges`` are further (name, value, value) pairs; returns their results."""
         cells = list(dict.fromkeys([*then.written, *otherwise.written]))
         pairs = [(c.name, self.in_frame(c, then), self.in_frame(c, otherwise)) for c in cells]
         pairs += merges
@@ -369,8 +374,7 @@ class Trace:
         for i, (name, a, b) in enumerate(pairs):
             merged = merge(a.type, b.type)
             if merged is None:
-                raise error("PT121", f"`{name}` is {a.type} in one branch and {b.type} in the other", span,
-                            help="give it one shape and dtype, and one valid_shape, in both branches")
+                raise CompilerBug("frontend", f"`{name}` is {a.type} in one branch and {b.type} in the other")
             pairs[i] = (name, self._strong(a, merged, then), self._strong(b, merged, otherwise))
             types.append(merged)
         then.region.yields = [a for _, a, _ in pairs]

@@ -223,6 +223,68 @@ def assignment_in_place_rebinds():
     check(out, (x + 1) * 2 - x)
 
 
+@case()
+def each_unroll_factor_makes_a_name_of_its_own_shape():
+    @jit
+    def k(x: T([D, 8]), out: T([D, 8])):
+        for i, n in pypto.loop_unroll(x.shape[0], unroll_list=[4, 2]):
+            t = pypto.view(x, [n, 8], [i, 0])
+            for j in range(3):
+                if j == 0:
+                    acc = t * 1.0
+                else:
+                    acc = acc + t
+            out[i:, 0:] = acc
+    for rows in (1, 2, 6, 7):
+        x, out = rand(rows, 8), np.zeros((rows, 8), F)
+        k(x, out)
+        check(out, 3 * x)
+
+
+@case("PT122")
+def a_name_of_another_shape_begins_a_turn():
+    @jit
+    def k(x: T([D, 8]), out: T([D, 8])):
+        acc = pypto.full([4, 8], 0.0, pypto.DT_FP32)
+        for i in pypto.loop(x.shape[0]):
+            acc = acc[0:2, :] + x[i:i + 1, :]
+        out[0:2, :] = acc
+    k(rand(3, 8), np.zeros((3, 8), F))
+
+
+@case("PT122")
+def a_name_of_another_shape_is_read_behind_the_loop():
+    @jit
+    def k(x: T([D, 8]), out: T([D, 8])):
+        for i, n in pypto.loop_unroll(x.shape[0], unroll_list=[2]):
+            for j in range(2):
+                if j == 0:
+                    acc = pypto.view(x, [n, 8], [i, 0])
+                else:
+                    acc = acc + 1.0
+        out[0:1, :] = acc[0:1, :]
+    k(rand(3, 8), np.zeros((3, 8), F))
+
+
+@case()
+def a_reshape_in_place_in_a_loop_is_the_same_tensor():
+    @jit
+    def k(x: T([D, 8]), w: T([16]), out: T([D, 8])):
+        total = pypto.full([16], 0.0, pypto.DT_FP32)
+        for i in pypto.loop(x.shape[0]):
+            for _ in pypto.loop(1):
+                w = pypto.reshape(w, [2, 8], inplace=True)
+            total = pypto.reshape(total, [2, 8], inplace=True)
+            total[0:1, :] = total[0:1, :] + x[i:i + 1, :] + w[1:2, :]
+            out[i:i + 1, :] = total[0:1, :]
+        out[:] = out + total[0:1, :]
+    for rows in (0, 1, 5):
+        x, w, out = rand(rows, 8), rand(16), np.zeros((rows, 8), F)
+        k(x, w, out)
+        added = x + w[8:]
+        check(out, np.cumsum(added, 0) + added.sum(0))
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("function", "expect"), CASES, ids=[f.__name__ for f, _ in CASES])
 def test_control_flow(function: Callable[[], None], expect: str | None, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
