@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from pypto_dsl.compiler.errors import KernelError, error
+from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.passes.canonicalize import canonicalize
 from pypto_dsl.compiler.passes.fuse import Partition, fuse, sink
@@ -72,15 +72,6 @@ def place(graph: Graph, partition: Partition, target: Target, structured: Progra
     placement = PLACEMENTS.get(target.family)
     if placement is None:
         return structured
-    for step in structured.steps:
-        if not isinstance(step, tuple):
-            raise error(
-                "PT503",
-                f"`{structured.name}` has loops, branches or operations that the host runs between its kernels, and {target.name} "
-                "takes kernels alone",
-                step.span,
-                help='run it with target="llvm-cpu", or make the loop part of the caller',
-            )
     choices = target.tile
     while True:
         try:

@@ -14,7 +14,7 @@ from pypto_dsl.compiler.passes.fuse import Group, Partition
 from pypto_dsl.compiler.pipeline import stages
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target, load
-from pypto_dsl.compiler.tile_ir.nodes import BranchStep, GuardStep, HostCall, LoopStep, Program, ReadElement, Step, TileKernel
+from pypto_dsl.compiler.tile_ir.nodes import BranchStep, GuardStep, HostCall, LoopStep, Program, ReadElement, Step, TileKernel, kernels_of
 from pypto_dsl.explain.facts import GroupFact, KernelFact, SourceLine, StepFact, TargetFacts, TypeFact
 from pypto_dsl.explain.memory import buffer_facts, capacity, total_bytes
 from pypto_dsl.explain.text import Explanation
@@ -109,7 +109,7 @@ def _target(graph: Graph, target: Target) -> TargetFacts:
     partition, structured, program = made["fuse"], made["tile"], made["place"]
     if not (isinstance(partition, Partition) and isinstance(structured, Program) and isinstance(program, Program)):
         raise CompilerBug("explain", f"the pipeline's stages are not those that are explained: {sorted(made)}")
-    planned = {k.name: k for k in _kernels(structured.steps)}
+    planned = {k.name: k for k in kernels_of(structured.steps)}
     groups = {group.number: group for group in partition.groups}
     workspaces = tuple((w.name, f"{w.dtype}[{', '.join(map(str, w.shape))}]") for w in program.workspaces)
     steps = tuple(_step(s, planned, groups, target) for s in program.steps)
@@ -129,17 +129,6 @@ def known_differences(graph: Graph, target: Target) -> tuple[str, ...]:
         if (not named or named & opcodes) and (not kinds or kinds & dtypes):
             found.append(f"{key}: {text}")
     return tuple(found)
-
-
-def _kernels(steps: Iterable[Step]) -> Iterable[TileKernel]:
-    """Every kernel of the steps, those inside loops and branches too."""
-    for step in steps:
-        if isinstance(step, tuple):
-            yield from step
-        elif isinstance(step, LoopStep):
-            yield from _kernels(step.steps)
-        elif isinstance(step, BranchStep):
-            yield from _kernels((*step.steps, *step.orelse))
 
 
 def _step(step: Step, planned: Mapping[str, TileKernel], groups: Mapping[int, Group], target: Target) -> StepFact:

@@ -13,7 +13,7 @@ from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Param, Program
+from pypto_dsl.compiler.tile_ir.nodes import Param, Program, kernels_of
 from pypto_dsl.frontend.arguments import Array
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.runtime import interpreter
@@ -169,7 +169,7 @@ def files(name: str, graph: Graph) -> dict[str, str]:
     target = targets.load(name.removesuffix(EMULATED))
     program = _lower(graph, target)
     if target.family == "llvm":
-        kernels = list(_module("pypto_dsl.runtime.cpu.executable").kernels_of(program.steps))
+        kernels = list(kernels_of(program.steps))
         level = _module("pypto_dsl.runtime.cpu.jit").machine().level
         return {f"{program.name}.ll": str(_module("pypto_dsl.codegen.llvm.kernel").emit(kernels, level))}
     return dict(_module(DEVICES[target.family][0]).emit(program, target).files)

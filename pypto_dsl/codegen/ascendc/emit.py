@@ -7,10 +7,10 @@ from typing import Any
 
 from pypto_dsl.codegen.ascendc.host import cmake_text, host_text
 from pypto_dsl.codegen.ascendc.kernel import kernel_text
-from pypto_dsl.codegen.ascendc.manifest import kernel_steps, manifest, text
+from pypto_dsl.codegen.ascendc.manifest import manifest, text
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Program, TileKernel
+from pypto_dsl.compiler.tile_ir.nodes import Program, TileKernel, kernels_of
 
 HEAD = """// {title}: Ascend C for {chip}, written by pypto_dsl. Emulated; not compiled by bisheng, not run on a device.
 #include "kernel_operator.h"
@@ -38,7 +38,7 @@ def emit(program: Program, target: Target) -> Emitted:
 
     Raises CompilerBug for a statement that is not placed, or two kernels of one name.
     """
-    kernels = [kernel for variants in kernel_steps(program) for kernel in variants]
+    kernels = list(kernels_of(program.steps))
     names = [kernel.name for kernel in kernels]
     if len(set(names)) != len(names):
         raise CompilerBug("codegen.ascendc", f"two kernels of {program.name} have one name: {', '.join(names)}")

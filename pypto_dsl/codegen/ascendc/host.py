@@ -1,12 +1,17 @@
 """The host program of an emitted project, and its build file."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pypto_dsl.codegen.ascendc.spelling import identifier, index, scalar_type
+from pypto_dsl.codegen.ascendc.spelling import identifier, index, scalar_type, type_name
+from pypto_dsl.codegen.host_steps import condition, host_rows, kernel_rows
 from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.compiler.index import as_index, parse
+
+# Operations of a condition in C++.
+CONDITIONS = {"eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}", "ge": "{} >= {}",
+              "logical_and": "({} && {})", "logical_or": "({} || {})", "logical_not": "!({})"}
 
 _HEAD = """// Host program of {program}, written by pypto_dsl.
 // Usage: {program} FOLDER {usage}
@@ -75,12 +80,22 @@ static uint32_t cores_for(int64_t items, int64_t cores) {{
     return static_cast<uint32_t>(items < 1 ? 1 : items < cores ? items : cores);
 }}
 
-int main(int argc, char** argv) {{
+{read}int main(int argc, char** argv) {{
     if (argc != {argument_count}) {{
         std::fprintf(stderr, "usage: %s FOLDER {usage}\\n", argv[0]);
         return 2;
     }}
     const std::string folder = std::string(argv[1]) + "/";
+"""
+
+_READ = """// An element of a tensor, once everything before has run.
+template <typename T> static T element(const Tensor& t, int64_t position, aclrtStream stream) {
+    T value;
+    check(aclrtSynchronizeStream(stream), "aclrtSynchronizeStream");
+    check(aclrtMemcpy(&value, sizeof(T), t.device + position * sizeof(T), sizeof(T), ACL_MEMCPY_DEVICE_TO_HOST), "aclrtMemcpy");
+    return value;
+}
+
 """
 
 _SETUP = """    check(aclInit(nullptr), "aclInit");
@@ -119,9 +134,10 @@ def host_text(manifest: Mapping[str, Any]) -> str:
     """`main.cpp`: allocates and copies the arguments, picks the first variant of each step whose conditions hold, launches in order."""
     inputs = [s for s in manifest["scalars"] if s["value"] is None]
     usage = " ".join(s["name"] for s in inputs)
-    entries = [kernel["entry"] for variants in manifest["steps"] for kernel in variants]
+    entries = [kernel["entry"] for kernel in kernel_rows(manifest["steps"])]
     headers = "\n".join(f'#include "aclrtlaunch_{entry}.h"' for entry in entries)
-    lines = [_HEAD.format(program=manifest["name"], usage=usage, launch_headers=headers, argument_count=2 + len(inputs))]
+    reads = _READ if any("read" in row for row in host_rows(manifest["steps"])) else ""
+    lines = [_HEAD.format(program=manifest["name"], usage=usage, launch_headers=headers, argument_count=2 + len(inputs), read=reads)]
     for position, scalar in enumerate(inputs):
         kind = scalar_type(BY_NAME[scalar["dtype"]])
         read = f"std::strtof(argv[{position + 2}], nullptr)" if kind == "float" else f"std::atoll(argv[{position + 2}])"
@@ -135,8 +151,7 @@ def host_text(manifest: Mapping[str, Any]) -> str:
         lines.append(_make(tensor, f'folder + "{tensor["name"]}.bin"', tensor["role"] != "in"))
     for tensor in manifest["workspaces"]:
         lines.append(_make(tensor, '""', False))
-    for variants in manifest["steps"]:
-        lines.append(_launch(variants))
+    lines += [f"    {line}\n" for line in _steps(manifest["steps"])]
     finishes = "\n".join(f"    finish({_tensor(t)});" for t in (*manifest["arguments"], *manifest["workspaces"]))
     lines.append(_END.format(finishes=finishes))
     return "".join(lines)
@@ -163,25 +178,63 @@ def _make(tensor: Mapping[str, Any], file: str, written: bool) -> str:
     return f"    Tensor {_tensor(tensor)} = make({file}, {size}, {'true' if written else 'false'});\n"
 
 
-def _launch(variants: list[Mapping[str, Any]]) -> str:
-    parts = []
+def _steps(steps: Sequence[Any]) -> list[str]:
+    """Kernels and what the host does between them, as lines."""
+    return [line for step in steps for line in (_launch(step) if isinstance(step, list) else _between(step))]
+
+
+def _between(step: Mapping[str, Any]) -> list[str]:
+    if "loop" in step:
+        name = identifier(step["loop"])
+        head = f"for (int64_t {name} = {_text(step['start'])}; {name} < {_text(step['stop'])}; {name} += {_text(step['step'])}) {{"
+        return [head, *_indented(_steps(step["steps"])), "}"]
+    if "branch" in step:
+        lines = [f"if ({condition(step['branch'], CONDITIONS, _text, identifier)}) {{", *_indented(_steps(step["steps"]))]
+        return [*lines, *(["} else {", *_indented(_steps(step["orelse"]))] if step["orelse"] else []), "}"]
+    if "read" in step:
+        kind = "uint8_t" if step["dtype"] == "bool" else type_name(BY_NAME[step["dtype"]])
+        value = f"element<{kind}>({identifier(step['tensor'])}Tensor, {_text(step['element'])}, stream)"
+        kinds = {step["read"]: kind, **({step["symbol"]: "int64_t"} if step["symbol"] else {})}
+        return [f"const {kind} {identifier(name)} = {value};" for name, kind in kinds.items()]
+    words = f'"{step["guard"]} reaches %lld where {step["available"].replace("%", "%%")} is %lld\\n"'
+    values = ", ".join(f"static_cast<long long>({_text(step[side])})" for side in ("needed", "available"))
+    return [f"if ({_bracket(step['needed'])} > {_bracket(step['available'])}) {{", f"    std::fprintf(stderr, {words}, {values});",
+            "    return 1;", "}"]
+
+
+def _text(expression: str) -> str:
+    return index(parse(expression))
+
+
+def _bracket(expression: str) -> str:
+    return index(parse(expression), bracket=True)
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _launch(variants: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The first variant whose conditions hold."""
+    lines: list[str] = []
     for kernel in variants:
-        cores = "cubeCores" if kernel["unit"] == "cube" else "vectorCores"
-        arguments = [f"{identifier(p['tensor'])}Tensor.device" for p in kernel["params"]]
-        arguments += [identifier(s["name"]) for s in kernel["scalars"]]
-        blocks = f"cores_for({index(parse(kernel['items']))}, {cores})"
-        launched = f"ACLRT_LAUNCH_KERNEL({kernel['entry']})({', '.join([blocks, 'stream', *arguments])})"
-        call = f"check(static_cast<aclError>({launched}), \"the launch of {kernel['entry']}\");"
-        condition = " && ".join(f"{index(parse(r), bracket=True)} >= 0" for r in kernel["requires"])
-        parts.append((condition, f"        {call}\n"))
-    if len(parts) == 1 and not parts[0][0]:
-        return parts[0][1].replace("        ", "    ", 1)
-    text = ""
-    for condition, call in parts:
-        text += (" else " if text else "    ") + (f"if ({condition}) {{\n{call}    }}" if condition else f"{{\n{call}    }}")
-    if parts[-1][0]:
-        text += ' else {\n        std::fprintf(stderr, "no variant of this kernel takes these extents\\n");\n        return 1;\n    }'
-    return text + "\n"
+        conditions = " && ".join(f"{_bracket(r)} >= 0" for r in kernel["requires"])
+        if not conditions and not lines:
+            return [_call(kernel)]
+        head = f"if ({conditions}) {{" if conditions else "{"
+        lines[-1:] = [f"}} else {head}" if lines else head, f"    {_call(kernel)}", "}"]
+        if not conditions:
+            return lines
+    return [*lines[:-1], "} else {", '    std::fprintf(stderr, "no variant of this kernel takes these extents\\n");', "    return 1;", "}"]
+
+
+def _call(kernel: Mapping[str, Any]) -> str:
+    cores = "cubeCores" if kernel["unit"] == "cube" else "vectorCores"
+    arguments = [f"{identifier(p['tensor'])}Tensor.device" for p in kernel["params"]]
+    arguments += [identifier(s["name"]) for s in kernel["scalars"]]
+    blocks = f"cores_for({_text(kernel['items'])}, {cores})"
+    launched = f"ACLRT_LAUNCH_KERNEL({kernel['entry']})({', '.join([blocks, 'stream', *arguments])})"
+    return f"check(static_cast<aclError>({launched}), \"the launch of {kernel['entry']}\");"
 
 
 def cmake_text(manifest: Mapping[str, Any]) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pypto_dsl.codegen import host_steps
 from pypto_dsl.codegen.extents import stated
-from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.placement.ascend import ITEMS
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.ascend import Copy, Drain
 from pypto_dsl.compiler.tile_ir.nodes import For, If, Param, Program, Scalar, Statement, TileKernel, Workspace
 
-VERSION = 1
+VERSION = 2
 
 
 def manifest(program: Program, target: Target, files: tuple[str, ...]) -> dict[str, Any]:
@@ -27,16 +27,8 @@ def manifest(program: Program, target: Target, files: tuple[str, ...]) -> dict[s
         "scalars": [_scalar(s) for s in program.scalars],
         "checks": [[str(left), str(right)] for left, right, _ in program.checks],
         "workspaces": [_tensor(w) for w in program.workspaces],
-        "steps": [[_kernel(k) for k in variants] for variants in kernel_steps(program)],
+        "steps": host_steps.rows(program.steps, _kernel),
     }
-
-
-def kernel_steps(program: Program) -> tuple[tuple[TileKernel, ...], ...]:
-    """The steps of a placed program: alternatives of one kernel each. CompilerBug for steps of the host, which placement refuses."""
-    steps = tuple(step for step in program.steps if isinstance(step, tuple))
-    if len(steps) != len(program.steps):
-        raise CompilerBug("codegen.ascendc", f"{program.name} has steps that the host runs")
-    return steps
 
 
 def _tensor(tensor: Param | Workspace) -> dict[str, Any]:

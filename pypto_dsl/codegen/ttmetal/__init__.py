@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pypto_dsl.codegen import host_steps
 from pypto_dsl.codegen.ttmetal.emitter import emit_kernel
 from pypto_dsl.codegen.ttmetal.host import host_text
 from pypto_dsl.codegen.ttmetal.manifest import kernel_manifest, program_manifest, to_json
-from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Program
+from pypto_dsl.compiler.tile_ir.nodes import Program, TileKernel
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,11 @@ class Emitted:
 def emit(program: Program, target: Target) -> Emitted:
     """Spell a placed program: `<kernel>/{reader,compute,writer}.cpp`, `host.py`, `manifest.json`."""
     files: dict[str, str] = {}
-    steps: list[list[dict[str, Any]]] = []
-    for variants in program.steps:
-        if not isinstance(variants, tuple):
-            raise CompilerBug("codegen.ttmetal", f"{type(variants).__name__} has no spelling")
-        steps.append([])
-        for kernel in variants:
-            emitted = emit_kernel(kernel, target.table("device")["ttnn"])
-            files |= {f"{kernel.name}/{role}.cpp": e.text for role, e in emitted.items()}
-            steps[-1].append(kernel_manifest(kernel, emitted, target))
-    manifest = program_manifest(program, steps, target)
+
+    def record(kernel: TileKernel) -> dict[str, Any]:
+        emitted = emit_kernel(kernel, target.table("device")["ttnn"])
+        files.update({f"{kernel.name}/{role}.cpp": e.text for role, e in emitted.items()})
+        return kernel_manifest(kernel, emitted, target)
+
+    manifest = program_manifest(program, host_steps.rows(program.steps, record), target)
     return Emitted({**files, "host.py": host_text(manifest), "manifest.json": to_json(manifest)}, manifest)

@@ -2,12 +2,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from pypto_dsl.codegen.host_steps import condition, kernel_rows
 
 CONFIGS = {"reader": "ttnn.ReaderConfigDescriptor()", "writer": "ttnn.WriterConfigDescriptor()"}
 TTNN_DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bfp8_b": "bfloat8_b", "bfp4_b": "bfloat4_b",
                 "bool": "bfloat16"}
+
+# Operations of a condition in Python.
+CONDITIONS = {"eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}", "ge": "{} >= {}",
+              "logical_and": "({} and {})", "logical_or": "({} or {})", "logical_not": "not ({})"}
 
 HEAD = '''\
 import pathlib
@@ -80,7 +86,7 @@ def host_text(manifest: Mapping[str, Any]) -> str:
     """The text of host.py for a program's manifest."""
     name = _identifier(manifest["name"])
     head = HEAD.replace("@FIDELITY@", manifest["fidelity"]).replace("@RINGS@", str(manifest["ring_count"]))
-    source = next((k["source"] for step in manifest["steps"] for k in step if k["source"]), None)
+    source = next((k["source"] for k in kernel_rows(manifest["steps"]) if k["source"]), None)
     lines = [f'"""{manifest["name"]} through ttnn.generic_op. Generated{f" from {source}" if source else ""} for ttnn {manifest["ttnn"]}; '
              'not run on a device."""', *head.splitlines(), "", ""]
     arguments = [a["name"] for a in manifest["arguments"]]
@@ -96,8 +102,7 @@ def host_text(manifest: Mapping[str, Any]) -> str:
         shape = ", ".join(w["shape"])
         dtype = TTNN_DTYPES[w["dtype"]]
         lines.append(f'    tensors["{w["name"]}"] = ttnn.empty([{shape}], dtype=ttnn.{dtype}, layout=ttnn.TILE_LAYOUT, device=device)')
-    for step in manifest["steps"]:
-        lines += [f"    {line}" for line in _step(step, manifest["name"])]
+    lines += _indented(_steps(manifest["steps"], manifest["name"]))
     written = [a["name"] for a in manifest["arguments"] if a["role"] != "in"]
     lines.append(f"    return {', '.join(map(_identifier, written)) or None}")
     return "\n".join(lines) + "\n"
@@ -120,6 +125,30 @@ def _extents(manifest: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
 def _bindings(manifest: Mapping[str, Any]) -> Iterable[str]:
     for extent, (argument, i) in _extents(manifest).items():
         yield f"{extent} = {_identifier(argument)}.shape[{i}]"
+
+
+def _steps(steps: Sequence[Any], title: str) -> list[str]:
+    """Kernels and what the host does between them."""
+    return [line for step in steps for line in (_step(step, title) if isinstance(step, list) else _between(step, title))]
+
+
+def _between(step: Mapping[str, Any], title: str) -> list[str]:
+    if "loop" in step:
+        head = f"for {step['loop']} in range({step['start']}, {step['stop']}, {step['step']}):"
+        return [head, *_indented(_steps(step["steps"], title))]
+    if "branch" in step:
+        words = condition(step["branch"], CONDITIONS, lambda text: text if text.isalnum() else f"({text})", str)
+        lines = [f"if {words}:", *(_indented(_steps(step["steps"], title)) or ["    pass"])]
+        return lines + (["else:", *_indented(_steps(step["orelse"], title))] if step["orelse"] else [])
+    if "read" in step:
+        names = " = ".join(dict.fromkeys(n for n in (step["symbol"], step["read"]) if n))
+        return [f'{names} = ttnn.to_torch(tensors["{step["tensor"]}"]).flatten()[{step["element"]}].item()']
+    return [f"if {step['needed']} > {step['available']}:",
+            f'    raise ValueError(f"{step["guard"]} reaches {{{step["needed"]}}} where {step["available"]} is {{{step["available"]}}}")']
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _step(variants: list[Mapping[str, Any]], title: str) -> list[str]:

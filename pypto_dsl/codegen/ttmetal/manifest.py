@@ -12,7 +12,7 @@ from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Buffer, Param, Program, TileKernel
 from pypto_dsl.compiler.tile_ir.ttmetal import Ring, RoleBody
 
-VERSION = 1
+VERSION = 2
 
 
 def kernel_manifest(kernel: TileKernel, emitted: Mapping[str, EmittedRole], target: Target) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def kernel_manifest(kernel: TileKernel, emitted: Mapping[str, EmittedRole], targ
     }
 
 
-def program_manifest(program: Program, kernels: list[list[dict[str, Any]]], target: Target) -> dict[str, Any]:
-    """A whole program: its steps are lists of kernel manifests, alternatives in order of preference."""
+def program_manifest(program: Program, steps: list[Any], target: Target) -> dict[str, Any]:
+    """A whole program; ``steps`` are rows of `codegen/host_steps.py` over kernel manifests."""
     program = stated(program)
     return {
         "version": VERSION,
@@ -56,7 +56,7 @@ def program_manifest(program: Program, kernels: list[list[dict[str, Any]]], targ
         "scalars": [{"name": s.name, "dtype": s.dtype.name} for s in program.scalars],
         "checks": [[index_text(left), index_text(right)] for left, right, _ in program.checks],
         "workspaces": [{"name": w.name, "dtype": w.dtype.name, "shape": [index_text(e) for e in w.shape]} for w in program.workspaces],
-        "steps": kernels,
+        "steps": steps,
     }
 
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from pypto_dsl.compiler.dtypes import BY_NAME, F32, SIXTEEN_BIT_FLOATS, DType
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, TensorType, Value
+from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, TensorType, Value, walk
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.alternatives import ALTERNATIVES, Alternative
@@ -25,9 +25,48 @@ STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "empty", "reshape"
                         "load_scalar"})
 
 
+# Operations that any host evaluates where they only decide a branch.
+CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not"})
+
+
 def legalize(graph: Graph, target: Target) -> Graph:
-    """Rewrite ``graph`` into operations native to ``target``; PT502 for one that it neither has nor can be built from."""
-    return join_axes(rebuild(graph, lambda op, operands, builder: _lower(op, operands, builder, target)))
+    """Rewrite ``graph`` into operations native to ``target``; PT502 for one that it neither has nor can be built from.
+
+    Comparisons of numbers that only decide a branch stay: the host makes them.
+    """
+    decided = _conditions(graph)
+
+    def lower(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequence[Value]:
+        return builder.clone(op, operands).results if op in decided else _lower(op, operands, builder, target)
+
+    return join_axes(rebuild(graph, lower))
+
+
+def _conditions(graph: Graph) -> set[Op]:
+    """Comparisons of rank 0, joined by and, or, not, whose results nothing reads but branches and each other."""
+    readers: dict[Value, list[Op]] = {}
+    candidates: list[Op] = []
+    for op in walk(graph.body):
+        for operand in op.operands:
+            readers.setdefault(operand, []).append(op)
+        for region in op.regions:
+            for value in region.yields:
+                readers.setdefault(value, []).append(op)
+        if op.opcode in CONDITIONS and op.results[0].type.rank == 0:
+            candidates.append(op)
+    kept = {*graph.outputs.values(), *graph.returns}
+    found: set[Op] = set()
+    for op in reversed(candidates):  # readers stand behind what they read
+        result = op.results[0]
+        read_by = readers.get(result, [])
+        branches = all(r in found or (r.opcode == "if" and r.operands[0] is result and not _yields(r, result)) for r in read_by)
+        if read_by and branches and result not in kept:
+            found.add(op)
+    return found
+
+
+def _yields(op: Op, value: Value) -> bool:
+    return any(value in region.yields for region in op.regions)
 
 
 def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target, part_of: str = "") -> Sequence[Value]:

@@ -5,6 +5,7 @@ action, barrier, slot) is a placed statement in `placed.py`. All nodes are froze
 """
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Union
 
@@ -421,6 +422,17 @@ class BranchStep:
 
 # A kernel step lists the variants of one TileKernel.
 Step = tuple[TileKernel, ...] | HostCall | ReadElement | GuardStep | LoopStep | BranchStep
+
+
+def kernels_of(steps: Sequence[Step]) -> Iterator[TileKernel]:
+    """Every kernel of a program's steps in order, variants, loops and branches included."""
+    for step in steps:
+        if isinstance(step, tuple):
+            yield from step
+        elif isinstance(step, LoopStep):
+            yield from kernels_of(step.steps)
+        elif isinstance(step, BranchStep):
+            yield from kernels_of((*step.steps, *step.orelse))
 
 
 @dataclass(frozen=True)

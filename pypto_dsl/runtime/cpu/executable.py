@@ -6,7 +6,7 @@ import ctypes
 import math
 import struct
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +85,7 @@ class Executable:
         """
         self.program = program
         self.machine = jit.machine(level)
-        kernels = list(kernels_of(program.steps))
+        kernels = list(t.kernels_of(program.steps))
         module = emitter.emit_module(kernels, self.machine.level)
         plan = launcher.launcher(program, extents) if fastcall.supported() else None
         if plan is not None:
@@ -204,18 +204,6 @@ def _test(check: Check, symbols: Mapping[str, int]) -> None:
     if check.is_bound:
         raise error("PT710", f"an access reaches {left} where `{check.right}` is {right}", check.span)
     raise error("PT707", f"`{check.left}` is {left} and `{check.right}` is {right}, and the operation needs them equal", check.span)
-
-
-def kernels_of(steps: Sequence[t.Step]) -> Iterator[t.TileKernel]:
-    """Every kernel of a program's steps, variants and loops included."""
-    for step in steps:
-        if isinstance(step, tuple):
-            yield from step
-        elif isinstance(step, t.LoopStep):
-            yield from kernels_of(step.steps)
-        elif isinstance(step, t.BranchStep):
-            yield from kernels_of(step.steps)
-            yield from kernels_of(step.orelse)
 
 
 def pack_scalar(number: Number, dtype: DType) -> bytes:

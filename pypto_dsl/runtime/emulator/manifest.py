@@ -1,7 +1,8 @@
 """What both emulators read from an emitted program's manifest: extents of the arguments, and which variant of a kernel takes them."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -44,3 +45,44 @@ def choose(variants: Sequence[Mapping[str, Any]], values: Mapping[str, int], tit
     extents = ", ".join(f"{k} = {v}" for k, v in sorted(values.items()))
     raise error("PT520", f"no schedule of `{title}` takes tensors of these extents: {extents}",
                 notes=tuple(f"{k[naming]} needs {c} >= 0" for k in variants for c in k["requires"]))
+
+
+COMPARISONS: dict[str, Callable[..., bool]] = {
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "logical_and": lambda a, b: bool(a) and bool(b), "logical_or": lambda a, b: bool(a) or bool(b), "logical_not": operator.not_}
+
+
+def run_steps(steps: Sequence[Any], values: dict[str, int], numbers: dict[str, Any], tensors: Mapping[str, Any],
+              launch: Callable[[Sequence[Mapping[str, Any]], Mapping[str, int]], None]) -> None:
+    """Run a manifest's steps as its host program does: ``launch`` gets the variants of each kernel and the numbers known by then.
+
+    Raises PT710 where a guard does not hold.
+    """
+    for step in steps:
+        if isinstance(step, list):
+            launch(step, values)
+        elif "loop" in step:
+            for i in range(*evaluate((step["start"], step["stop"], step["step"]), values)):
+                run_steps(step["steps"], {**values, step["loop"]: i}, numbers, tensors, launch)
+        elif "branch" in step:
+            run_steps(step["steps" if _holds(step["branch"], values, numbers) else "orelse"], values, numbers, tensors, launch)
+        elif "read" in step:
+            element = np.reshape(tensors[step["tensor"]], -1)[index(step["element"]).evaluate(values)].item()
+            numbers[step["read"]] = element
+            if step["symbol"]:
+                values[step["symbol"]] = int(element)
+        else:
+            needed, available = evaluate((step["needed"], step["available"]), values)
+            if needed > available:
+                raise error("PT710", f"{step['guard']} reaches {needed} where `{step['available']}` is {available}")
+
+
+def _holds(condition: Sequence[Any], values: Mapping[str, int], numbers: Mapping[str, Any]) -> Any:
+    head, *operands = condition
+    if head == "index":
+        return index(operands[0]).evaluate(values)
+    if head == "number":
+        return numbers[operands[0]] if operands[0] in numbers else values[operands[0]]
+    if head == "constant":
+        return operands[0]
+    return COMPARISONS[head](*(_holds(o, values, numbers) for o in operands))

@@ -14,8 +14,9 @@ from pypto_dsl.compiler.placement.ascend.select import select
 from pypto_dsl.compiler.placement.ascend.split import in_strips, items, split_units
 from pypto_dsl.compiler.placement.ascend.sync import sync
 from pypto_dsl.compiler.placement.ascend.walk import Body, buffers_of, replace_buffers, statements
+from pypto_dsl.compiler.placement.host_steps import place_steps
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Accumulate, For, Grid, Let, Load, Program, Statement, TileKernel, Workspace
+from pypto_dsl.compiler.tile_ir.nodes import Accumulate, For, Grid, Let, Load, Program, Statement, Step, TileKernel, Workspace
 
 CORE, CORES, ITEM = "core", "cores", "item"  # what an emitter spells as the core's number, their count, and the item in hand
 ITEMS = "items"  # property: how many items a launch has, as index text
@@ -27,20 +28,18 @@ def place(program: Program, target: Target) -> Program:
     Raises KernelError: PT502 unsupported on the target, PT503 host steps, PT410 to PT413 and PT525 beyond its limits.
     """
     chip = machine(target)
-    steps: list[tuple[TileKernel, ...]] = []
     workspaces: list[Workspace] = list(program.workspaces)
-    for variants in program.steps:
-        if not isinstance(variants, tuple):
-            what = f"{program.name} has loops, branches or operations between its kernels that the host runs"
-            raise error("PT503", f"{what}, and {target.name} takes kernels alone", variants.span,
-                        help='run it with target="llvm-cpu", or make the loop part of the caller')
+
+    def place_variants(variants: tuple[TileKernel, ...]) -> tuple[Step, ...]:
         placed = _fitting(variants, chip)
-        workspaces += [workspace for _, workspace in placed if workspace is not None]
+        workspaces.extend(workspace for _, workspace in placed if workspace is not None)
         stages = max(len(kernels) for kernels, _ in placed)
         if any(len(kernels) != stages for kernels, _ in placed):
             raise CompilerBug("ascend.place", f"variants of {variants[0].name} split differently")
-        steps += [tuple(kernels[i] for kernels, _ in placed) for i in range(stages)]
-    return dataclasses.replace(program, workspaces=tuple(workspaces), steps=tuple(steps))
+        return tuple(tuple(kernels[i] for kernels, _ in placed) for i in range(stages))
+
+    steps = place_steps(program, target, place_variants)
+    return dataclasses.replace(program, workspaces=tuple(workspaces), steps=steps)
 
 
 def _fitting(variants: tuple[TileKernel, ...], chip: Machine) -> list[tuple[tuple[TileKernel, ...], Workspace | None]]:

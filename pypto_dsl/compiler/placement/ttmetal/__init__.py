@@ -4,13 +4,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.placement.host_steps import place_steps
 from pypto_dsl.compiler.placement.ttmetal.configure import configure
 from pypto_dsl.compiler.placement.ttmetal.rings import allocate_rings
 from pypto_dsl.compiler.placement.ttmetal.roles import bind_arguments, slice_roles
 from pypto_dsl.compiler.placement.ttmetal.scalars import hoist_scalars
 from pypto_dsl.compiler.placement.ttmetal.select import select
 from pypto_dsl.compiler.placement.ttmetal.verify import verify_placed
+from pypto_dsl.compiler.placement.ttmetal.views import whole_tensors
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Program, Step, TileKernel
 
@@ -28,14 +29,10 @@ def place_kernel(kernel: TileKernel, target: Target) -> TileKernel:
 
 
 def place(program: Program, target: Target) -> Program:
-    """Place every kernel of a program."""
-    return replace(program, steps=tuple(_step(step, target, program) for step in program.steps))
+    """Place every kernel of a program. Raises KernelError PT503 for what no host program does, and what `place_kernel` raises."""
+    shapes = {p.name: p.shape for p in program.arguments} | {w.name: w.shape for w in program.workspaces}
 
+    def place_variants(variants: tuple[TileKernel, ...]) -> tuple[Step, ...]:
+        return (tuple(place_kernel(whole_tensors(k, shapes, target), target) for k in variants),)
 
-def _step(step: Step, target: Target, program: Program) -> Step:
-    if not isinstance(step, tuple):
-        span = getattr(step, "span", None)
-        raise error("PT503", f"`{program.name}` needs control flow of the host between its kernels, which {target.name} programs do not "
-                    "have", span, help='run it with target="interpreter", or write the loop or branch outside the kernel',
-                    target=target.name)
-    return tuple(place_kernel(k, target) for k in step)
+    return replace(program, steps=place_steps(program, target, place_variants))

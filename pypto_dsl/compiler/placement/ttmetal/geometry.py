@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.index import Compound, Index, as_index, ceildiv, floordiv, minimum, var
+from pypto_dsl.compiler.index import Atom, Compound, Index, as_index, ceildiv, floordiv, minimum, var
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Param, Region
@@ -26,7 +27,7 @@ class Geometry:
         if bound is not None and bound <= size:
             return as_index(1)
         sides = _least(extent)
-        return ceildiv(extent, size) if sides is None else minimum(*(ceildiv(side, size) for side in sides))
+        return reduce(minimum, (ceildiv(side, size) for side in sides))
 
     def valid(self, extent: Index, axis: int, spelled: Index | None = None) -> Index:
         """Live lanes of the last tile of ``extent`` elements; ``spelled`` is the extent without Lets, for counting tiles."""
@@ -44,20 +45,37 @@ def geometry(target: Target) -> Geometry:
     return Geometry(table["rows"], table["cols"], target.name)
 
 
-def _least(extent: Index) -> tuple[Index, Index] | None:
-    """The two sides of an extent that is a minimum."""
+def _least(extent: Index) -> tuple[Index, ...]:
+    """The sides of an extent that is a minimum, of minima too; the extent alone when it is none."""
     if len(extent.terms) != 1 or extent.terms[0][1] != 1 or len(extent.terms[0][0]) != 1:
-        return None
+        return (extent,)
     atom = extent.terms[0][0][0]
-    return (atom.a, atom.b) if isinstance(atom, Compound) and atom.op == "min" else None
+    return (*_least(atom.a), *_least(atom.b)) if isinstance(atom, Compound) and atom.op == "min" else (extent,)
 
 
 def upper_bound(extent: Index) -> int | None:
-    """A constant that ``extent`` does not exceed, from its own form: a constant, or a minimum with one."""
+    """A constant that ``extent`` does not exceed, from its own form: constants, minima with one, their quotients and positive sums."""
     if extent.constant is not None:
         return extent.constant
-    bounds = [b for b in map(upper_bound, _least(extent) or ()) if b is not None]
-    return min(bounds, default=None)
+    total = 0
+    for monomial, coefficient in extent.terms:
+        bound = 1 if not monomial else _atom_bound(monomial[0]) if len(monomial) == 1 and coefficient > 0 else None
+        if bound is None:
+            return None
+        total += coefficient * bound
+    return total
+
+
+def _atom_bound(atom: Atom) -> int | None:
+    if not isinstance(atom, Compound):
+        return None
+    if atom.op == "min":
+        bounds = [b for b in (upper_bound(atom.a), upper_bound(atom.b)) if b is not None]
+        return min(bounds, default=None)
+    above = upper_bound(atom.a)
+    if atom.op == "//" and above is not None and atom.b.constant is not None and atom.b.constant > 0:
+        return above // atom.b.constant
+    return None
 
 
 def matrix(param: Param) -> tuple[tuple[Index, ...], Index, Index]:
@@ -78,6 +96,7 @@ class Window:
     cols: Index
     row_tiles: Index
     col_tiles: Index
+    requires: tuple[Index, ...] = ()  # none of them is negative, or the region cannot be written in whole tiles
 
     def page(self, row: Index, col: Index) -> Index:
         """The page of tile (row, col) of the window."""
@@ -90,6 +109,7 @@ class Scope:
 
     lets: Mapping[str, Index]
     loops: Mapping[str, tuple[Index, Index]]
+    scalars: frozenset[str] = frozenset()  # what the host knows when it launches the kernel
 
     def spelled(self, x: Index) -> Index:
         """``x`` with every Let spelled out."""
@@ -108,6 +128,7 @@ class Scope:
 def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writing: bool) -> Window:
     """The region as tiles.
 
+    A store that ends inside a tile ends with its tensor, or does so if the host finds two extents equal: `Window.requires` asks for it.
     Raises KernelError PT521 for a region that does not start at a tile, and for a store that ends inside a tile which the tensor
     goes on after: the neighbours in that tile would be overwritten. PT522 for a strided view, which interleaved pages cannot give.
     """
@@ -118,13 +139,17 @@ def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writ
     lead, rows, cols = matrix(param)
     offset, extent = (as_index(0), as_index(0), *region.offset), (as_index(1), as_index(1), *region.extent)
     size = (tile.rows, tile.cols)
+    requires: list[Index] = []
     for axis, whole in ((0, rows), (1, cols)):
         start, count = (scope.stepped(x[axis - 2]) for x in (offset, extent))
         if (start % size[axis]).constant != 0:
             raise _misaligned(tile, param, axis, f"starts at {start}, which is not a multiple of {size[axis]}", span)
-        ends = (count % size[axis]).constant == 0 or _reaches(start, count, whole, size[axis])
-        if writing and not ends:
+        if not writing or (count % size[axis]).constant == 0:
+            continue
+        gap = _gap(start, count, whole, size[axis])
+        if gap is None or not gap.variables() <= scope.scalars or (gap.terms and (whole - gap).constant is not None):
             raise _misaligned(tile, param, axis, f"ends at {start + count}, inside a tile that the tensor of {whole} goes on after", span)
+        requires += [gap, -gap] if gap.terms else []
     batch, first_rows = as_index(0), tile.tiles(rows, 0)
     for extent_, start in zip(lead, offset[:-2][-len(lead):] if lead else (), strict=True):
         batch = batch * extent_ + start
@@ -132,15 +157,13 @@ def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writ
     row, col = (floordiv(scope.spelled(x), size) for x, size in zip(offset[-2:], (tile.rows, tile.cols), strict=True))
     first = (batch * first_rows + row) * across + col
     row_tiles, col_tiles = (tile.tiles(scope.spelled(e), axis) for axis, e in enumerate(extent[-2:]))
-    return Window(param, first, across, extent[-2], extent[-1], row_tiles, col_tiles)
+    return Window(param, first, across, extent[-2], extent[-1], row_tiles, col_tiles, tuple(requires))
 
 
-def _reaches(start: Index, count: Index, whole: Index, size: int) -> bool:
-    """Whether start + count is the end of the dimension, or min(step, whole - start) with a step of whole tiles."""
-    if start + count == whole:
-        return True
-    sides = _least(count)
-    return sides is not None and any(side + start == whole and (other % size).constant == 0 for side, other in (sides, sides[::-1]))
+def _gap(start: Index, count: Index, whole: Index, size: int) -> Index | None:
+    """What the dimension goes on by behind start + count, a minimum of whole tiles and one other side; None for any other minimum."""
+    ends = {start + side for side in _least(count) if (side % size).constant != 0}
+    return whole - ends.pop() if len(ends) == 1 else None
 
 
 def _misaligned(tile: Geometry, param: Param, axis: int, what: str, span: Span | None) -> Exception:

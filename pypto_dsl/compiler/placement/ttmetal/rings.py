@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from pypto_dsl.compiler.errors import CompilerBug, error
 from pypto_dsl.compiler.index import Index, as_index, ceildiv, var
-from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, geometry, window
+from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, Scope, geometry, upper_bound, window
 from pypto_dsl.compiler.placement.ttmetal.rebuild import Node, rebuild
 from pypto_dsl.compiler.placement.ttmetal.select import children, reads, walk
 from pypto_dsl.compiler.span import Span
@@ -42,7 +42,10 @@ def scope_of(kernel: TileKernel) -> Scope:
     everything = list(walk((*kernel.once, *kernel.body)))
     loops = {s.var: (s.start, s.step) for s in everything if isinstance(s, For)}
     loops |= {s.var: (as_index(0), s.step) for s in everything if isinstance(s, MatmulTiles)}
-    return Scope({s.name: s.value for s in everything if isinstance(s, Let)}, loops)
+    # an item that is the only one along its axis is number 0
+    once = {v: (as_index(0), as_index(0)) for v, e in zip(kernel.grid.vars, kernel.grid.extents, strict=True) if upper_bound(e) == 1}
+    known = {s.name for s in kernel.scalars} | {name for p in kernel.params for e in p.shape for name in e.variables()}
+    return Scope({s.name: s.value for s in everything if isinstance(s, Let)}, {**loops, **once}, frozenset(known))
 
 
 def allocate_rings(kernel: TileKernel, target: Target) -> TileKernel:

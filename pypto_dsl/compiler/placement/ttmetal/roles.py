@@ -69,7 +69,9 @@ def slice_roles(kernel: TileKernel, target: Target) -> TileKernel:
     """The kernel with `RoleBody`s as its body: reader, compute, writer."""
     slicer = Slicer(kernel, geometry(target), scope_of(kernel), target.table("reduce")["identity"])
     bodies = (_role(slicer, "reader", _reader), _role(slicer, "compute", _compute), _role(slicer, "writer", _writer))
-    return replace(kernel, once=(), body=bodies)
+    stores = [s for s in walk((*kernel.once, *kernel.body)) if isinstance(s, Store)]
+    asked = dict.fromkeys(e for s in stores for e in slicer.window(s).requires)
+    return replace(kernel, once=(), body=bodies, requires=(*kernel.requires, *(e for e in asked if e not in kernel.requires)))
 
 
 def _loop(axis: Axis, body: Sequence[Statement]) -> list[Statement]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pypto_dsl.codegen.host_steps import kernel_rows
 from pypto_dsl.runtime.emulator.ascendc.library import FLAGS, INCLUDE
 from pypto_dsl.runtime.toolchain import build_shared_object
 
@@ -33,7 +34,7 @@ template <class... A> uint32_t aclrtlaunch_{entry}(uint32_t blocks, aclrtStream,
 def build_host(manifest: Mapping[str, Any], files: Mapping[str, str]) -> Path:
     """Compile main.cpp with its kernels; the library's `main` is the program. Raises PT901, PT902."""
     source = f"{manifest['name']}.cpp"
-    entries = [kernel["entry"] for variants in manifest["steps"] for kernel in variants]
+    entries = [kernel["entry"] for kernel in kernel_rows(manifest["steps"])]
     every = {"main.cpp": files["main.cpp"], source: files[source], "all_kernels.h": f'#pragma once\n#include "{source}"\n'}
     every |= {f"aclrtlaunch_{entry}.h": launch_header(entry) for entry in entries}
     flags = [flag for flag in FLAGS if flag != "-fvisibility=hidden"]

@@ -1,15 +1,16 @@
 """Runs emitted Ascend C programs on NumPy arrays: the very files, built against the emulation headers, on any number of cores."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pypto_dsl.codegen.host_steps import kernel_rows
 from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.runtime.emulator.ascendc.library import GlobalArray, KernelLibrary, Number, Statistics, build_library
-from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index
+from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index, run_steps
 
 Array = npt.NDArray[Any]
 Numbers = Mapping[str, float | int]
@@ -18,7 +19,7 @@ Numbers = Mapping[str, float | int]
 def build(manifest: Mapping[str, Any], files: Mapping[str, str], *, optimize: int = 1) -> KernelLibrary:
     """Compile the kernels of a program; a second call finds them built. Raises PT901 without a compiler, PT902 for our own mistakes."""
     source = f"{manifest['name']}.cpp"
-    entries = [kernel["entry"] for variants in manifest["steps"] for kernel in variants]
+    entries = [kernel["entry"] for kernel in kernel_rows(manifest["steps"])]
     return build_library(manifest["name"], {source: files[source]}, entries, arch=manifest["architecture"], optimize=optimize)
 
 
@@ -51,8 +52,14 @@ def execute(
             held[row["name"]] = np.array(given, dtype, order="C")  # a copy: kernels write in place
     for row in manifest["workspaces"]:
         held[row["name"]] = unwritten(evaluate(row["shape"], values), BY_NAME[row["dtype"]].numpy)
-    chosen = [choose(variants, values, manifest["name"], "entry") for variants in manifest["steps"]]
-    statistics = [_launch(library, kernel, held, values, scalars, cores) for kernel in chosen]
+    statistics: list[Statistics] = []
+
+    def launch(variants: Sequence[Mapping[str, Any]], known: Mapping[str, int]) -> None:
+        kernel = choose(variants, known, manifest["name"], "entry")
+        statistics.append(_launch(library, kernel, held, known, numbers, cores))
+
+    numbers = dict(scalars)
+    run_steps(manifest["steps"], values, numbers, held, launch)
     return {row["name"]: held[row["name"]] for row in manifest["arguments"] if row["role"] != "in"}, statistics
 
 

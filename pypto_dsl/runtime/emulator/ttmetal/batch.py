@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pypto_dsl.codegen.host_steps import kernel_rows
 from pypto_dsl.runtime.emulator.ttmetal.machine import INCLUDE, KERNEL_FLAGS, ROLES, Built, runtime
 from pypto_dsl.runtime.emulator.ttmetal.runner import compile_arguments, texts
 from pypto_dsl.runtime.toolchain import build_shared_object
@@ -35,12 +36,11 @@ class Batch:
 
     def add(self, manifest: Mapping[str, Any], files: Mapping[str, str]) -> None:
         """Every kernel of a program, all variants of it."""
-        for step in manifest["steps"]:
-            for kernel in step:
-                for role, text in texts(kernel, files).items():
-                    key = (role, tuple(compile_arguments(kernel, role)), bool(kernel["fp32_dest"]))
-                    if (key, text) not in self._built:
-                        self._waiting.setdefault(key, {})[text] = None
+        for kernel in kernel_rows(manifest["steps"]):
+            for role, text in texts(kernel, files).items():
+                key = (role, tuple(compile_arguments(kernel, role)), bool(kernel["fp32_dest"]))
+                if (key, text) not in self._built:
+                    self._waiting.setdefault(key, {})[text] = None
 
     def __call__(self, files: Mapping[str, str], arguments: Mapping[str, Sequence[int]], fp32_dest: bool) -> dict[str, Built]:
         """The three kernels of a program that was added; raises BuildFailed with the compiler's words, KeyError for any other."""

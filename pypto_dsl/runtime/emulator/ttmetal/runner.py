@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import BY_NAME
-from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index
+from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index, run_steps
 from pypto_dsl.runtime.emulator.ttmetal.machine import ROLES, Built, DramTensor, Launch, Ring, build, launch
 from pypto_dsl.runtime.formats import POISON, Array, Pages, page_count, tile_format, tilize, untilize
 
@@ -46,23 +47,37 @@ def run(manifest: Mapping[str, Any], files: Mapping[str, str], arrays: Mapping[s
     """
     values = bind_extents(manifest, arrays)
     numbers = dict(scalars or {})
-    held: dict[str, Array] = {}
-    for a in manifest["arguments"]:
-        if a["role"] == "in":
-            held[a["name"]] = np.asarray(arrays[a["name"]])
-        else:
-            given = arrays.get(a["name"])
-            held[a["name"]] = _unwritten(evaluate(a["shape"], values), a["dtype"]) if given is None else np.array(given)
-    for w in manifest["workspaces"]:
-        held[w["name"]] = _unwritten(evaluate(w["shape"], values), w["dtype"])
-    for step in manifest["steps"]:
-        _run_kernel(choose(step, values, manifest["name"], "name"), manifest, files, held, values, numbers, cores, seed, builder)
-    return {a["name"]: held[a["name"]] for a in manifest["arguments"] if a["role"] != "in"}
+    held: dict[str, Array | Unwritten] = {a["name"]: np.array(arrays[a["name"]]) for a in manifest["arguments"] if a["role"] != "out"}
+    for t in (*manifest["arguments"], *manifest["workspaces"]):
+        if t["name"] not in held:  # nobody has written it yet
+            given = arrays.get(t["name"])
+            held[t["name"]] = Unwritten(evaluate(t["shape"], values) if given is None else np.shape(given))
+
+    def launch(variants: Sequence[Mapping[str, Any]], known: Mapping[str, int]) -> None:
+        _run_kernel(choose(variants, known, manifest["name"], "name"), manifest, files, held, known, numbers, cores, seed, builder)
+
+    run_steps(manifest["steps"], values, numbers, held, launch)
+    return {a["name"]: _whole(held[a["name"]], a["dtype"]) for a in manifest["arguments"] if a["role"] != "in"}
 
 
-def _unwritten(shape: tuple[int, ...], dtype: str) -> Array:
-    lanes = np.dtype(np.float32) if BY_NAME[dtype].kind == "block" else BY_NAME[dtype].numpy
-    return np.zeros(shape, lanes)
+@dataclass(frozen=True)
+class Unwritten:
+    """A tensor that no kernel has written yet: its pages are poison, so that an element which stays so is seen."""
+
+    shape: tuple[int, ...]
+
+
+def _whole(tensor: Array | Unwritten, dtype: str) -> Array:
+    if not isinstance(tensor, Unwritten):
+        return tensor
+    return untilize(_pages(tensor, tensor.shape, dtype), tensor.shape, dtype)
+
+
+def _pages(tensor: Array | Unwritten, shape: tuple[int, ...], dtype: str) -> Pages:
+    """The pages of a tensor that a kernel sees with ``shape``."""
+    if isinstance(tensor, Unwritten):
+        return np.resize(np.array(POISON, np.uint8), (page_count(shape), tile_format(dtype).bytes))
+    return tilize(tensor.reshape(shape), dtype)
 
 
 def split(items: int, cores: int) -> list[tuple[int, int]]:
@@ -103,7 +118,7 @@ def compile_arguments(kernel: Mapping[str, Any], role: str) -> list[int]:
     return [w for name in kernel["roles"][role]["accessors"] for w in (ACCESSOR_FLAGS, tile_format(dtype[name]).bytes)]
 
 
-def _run_kernel(kernel: Mapping[str, Any], manifest: Mapping[str, Any], files: Mapping[str, str], held: dict[str, Array],
+def _run_kernel(kernel: Mapping[str, Any], manifest: Mapping[str, Any], files: Mapping[str, str], held: dict[str, Array | Unwritten],
                 values: Mapping[str, int], numbers: Mapping[str, float | int], cores: int, seed: int, builder: Builder) -> None:
     words = kernel_values(kernel, values, numbers)
     items = prod(evaluate(kernel["items"], words))
@@ -111,24 +126,26 @@ def _run_kernel(kernel: Mapping[str, Any], manifest: Mapping[str, Any], files: M
         return
     memory = Memory()
     shapes = {p["name"]: evaluate(p["shape"], words) for p in kernel["params"]}
+    seen: dict[str, str] = {}  # tensor -> the parameter that has its pages: what a kernel reads and writes lies in one place
     for p in kernel["params"]:
-        form, shape = tile_format(p["dtype"]), shapes[p["name"]]
-        if p["role"] == "in" or (p["role"] == "workspace" and not _written(kernel, p["name"])):
-            memory.place(p["name"], tilize(held[p["tensor"]].reshape(shape), p["dtype"]))
-        else:
-            memory.place(p["name"], np.resize(np.array(POISON, np.uint8), (page_count(shape), form.bytes)))
-    for p in kernel["params"]:
-        words[f"{p['name']}.address"] = memory.addresses[p["name"]]
+        first = seen.setdefault(p["tensor"], p["name"])
+        if first == p["name"]:
+            memory.place(first, _pages(held[p["tensor"]], shapes[first], p["dtype"]))
+        elif shapes[first] != shapes[p["name"]]:
+            raise CompilerBug("emulator.ttmetal", f"{kernel['name']} sees `{p['tensor']}` in two shapes")
+        words[f"{p['name']}.address"] = memory.addresses[first]
+    written = {p["tensor"] for p in kernel["params"] if _written(kernel, p["name"])}
     arguments = {role: [[{**words, "start": s, "count": n}[a] for a in kernel["roles"][role]["arguments"]] for s, n in split(items, cores)]
                  for role in ROLES}
     objects = builder(texts(kernel, files), {role: compile_arguments(kernel, role) for role in ROLES}, kernel["fp32_dest"])
     rings = [Ring(r["index"], r["dtype"], evaluate([r["pages"]], words)[0], r["page_bytes"]) for r in kernel["rings"]]
-    tensors = [DramTensor(memory.addresses[n], memory.pages[n], _written(kernel, n)) for n in memory.pages]
+    tensors = [DramTensor(memory.addresses[first], memory.pages[first], name in written) for name, first in seen.items()]
     launch(objects, Launch(rings, tensors, arguments, cores, kernel["dst_tiles"], manifest["l1_budget"], kernel["fp32_dest"],
                            sum(1 << r for r in kernel["unpack_to_dest"]), seed))
     for p in kernel["params"]:
-        if _written(kernel, p["name"]):
-            held[p["tensor"]] = untilize(memory.pages[p["name"]], shapes[p["name"]], p["dtype"]).reshape(held[p["tensor"]].shape)
+        first = seen[p["tensor"]]
+        if first == p["name"] and p["tensor"] in written:
+            held[p["tensor"]] = untilize(memory.pages[first], shapes[first], p["dtype"]).reshape(held[p["tensor"]].shape)
 
 
 def _written(kernel: Mapping[str, Any], name: str) -> bool:
