@@ -14,6 +14,7 @@ from pypto_dsl.compiler.tile_ir.nodes import (
     Program,
     ReadElement,
     Step,
+    StoreNumber,
     TileKernel,
     kernels_of,
 )
@@ -69,6 +70,8 @@ def _between(steps: Sequence[Step]) -> list[Index]:
         elif isinstance(step, BranchStep):
             found += [o.value for op in step.ops for o in op.operands if isinstance(o, IndexValue)]
             found += _between((*step.steps, *step.orelse))
+        elif isinstance(step, StoreNumber):
+            found += [o.value for o in (step.value, *(o for op in step.ops for o in op.operands)) if isinstance(o, IndexValue)]
         elif isinstance(step, GuardStep):
             found += [step.needed, step.available]
         elif isinstance(step, ReadElement):

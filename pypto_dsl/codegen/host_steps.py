@@ -1,7 +1,8 @@
 """Steps of a program as a manifest holds them: kernels, and what the host does between them, with every number as index text.
 
 A step is a list of kernels, alternatives in order of preference, or an object: `loop` with start, stop and step around `steps`;
-`branch`, a condition with `steps` and `orelse`; `guard`, a number that must not exceed another; `read`, an element of a tensor as
+`branch`, a condition with `steps` and `orelse`; `number`, one that the host keeps in a workspace of
+its own; `guard`, a number that must not exceed another; `read`, an element of a tensor as
 a number of the host. A condition is ["index", text], ["number", name], ["constant", value] or an operation and its operands.
 """
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, dense_strides
 from pypto_dsl.compiler.index import text as index_text
 from pypto_dsl.compiler.tile_ir.nodes import (
+    BlockOp,
     BranchStep,
     Constant,
     GuardStep,
@@ -22,6 +24,7 @@ from pypto_dsl.compiler.tile_ir.nodes import (
     ReadElement,
     ScalarRead,
     Step,
+    StoreNumber,
     TileKernel,
 )
 
@@ -40,7 +43,9 @@ def _row(step: Step, kernel: Kernel) -> Any:
         return {"loop": step.var, "start": index_text(step.start), "stop": index_text(step.stop), "step": index_text(step.step),
                 "steps": rows(step.steps, kernel)}
     if isinstance(step, BranchStep):
-        return {"branch": _condition(step), "steps": rows(step.steps, kernel), "orelse": rows(step.orelse, kernel)}
+        return {"branch": _value(step.ops, step.condition), "steps": rows(step.steps, kernel), "orelse": rows(step.orelse, kernel)}
+    if isinstance(step, StoreNumber):
+        return {"number": step.name, "value": _value(step.ops, step.value)}
     if isinstance(step, GuardStep):
         return {"guard": step.what or "an access", "needed": index_text(step.needed), "available": index_text(step.available)}
     if isinstance(step, ReadElement):
@@ -58,7 +63,7 @@ def _element(step: ReadElement) -> Index:
     return position
 
 
-def _condition(step: BranchStep) -> list[Any]:
+def _value(ops: Sequence[BlockOp], value: Operand) -> list[Any]:
     made: dict[str, list[Any]] = {}
 
     def operand(o: Operand) -> list[Any]:
@@ -72,9 +77,9 @@ def _condition(step: BranchStep) -> list[Any]:
             return ["constant", o.value]
         raise CompilerBug("codegen.host_steps", f"{o!r} in a condition of the host")
 
-    for op in step.ops:
+    for op in ops:
         made[op.result] = [op.name, *(operand(o) for o in op.operands)]
-    return operand(step.condition)
+    return operand(value)
 
 
 def kernel_rows(steps: Sequence[Any]) -> Iterator[Mapping[str, Any]]:

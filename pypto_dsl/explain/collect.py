@@ -14,7 +14,18 @@ from pypto_dsl.compiler.passes.fuse import Group, Partition
 from pypto_dsl.compiler.pipeline import stages
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target, load
-from pypto_dsl.compiler.tile_ir.nodes import BranchStep, GuardStep, HostCall, LoopStep, Program, ReadElement, Step, TileKernel, kernels_of
+from pypto_dsl.compiler.tile_ir.nodes import (
+    BranchStep,
+    GuardStep,
+    HostCall,
+    LoopStep,
+    Program,
+    ReadElement,
+    Step,
+    StoreNumber,
+    TileKernel,
+    kernels_of,
+)
 from pypto_dsl.explain.facts import GroupFact, KernelFact, SourceLine, StepFact, TargetFacts, TypeFact
 from pypto_dsl.explain.memory import buffer_facts, capacity, total_bytes
 from pypto_dsl.explain.text import Explanation
@@ -137,6 +148,8 @@ def _step(step: Step, planned: Mapping[str, TileKernel], groups: Mapping[int, Gr
     if isinstance(step, ReadElement):
         offsets = ", ".join(map(str, step.offsets))
         return StepFact("read", f"{step.name} = {step.param.bound_to}[{offsets}]", _line(step.span))
+    if isinstance(step, StoreNumber):
+        return StepFact("number", f"{step.name} is a number that the host keeps", _line(step.span))
     if isinstance(step, GuardStep):
         return StepFact("guard", f"{step.what}: {step.needed} is at most {step.available}", _line(step.span))
     if isinstance(step, LoopStep):

@@ -58,6 +58,8 @@ def _steps(steps: Sequence[t.Step], tensors: dict[str, Array], extents: dict[str
             scalars[step.name] = element.item()
             if step.symbol:
                 extents[step.symbol] = int(element)
+        elif isinstance(step, t.StoreNumber):
+            tensors[step.name][...] = scalar_value(step.ops, step.value, extents, scalars)
         elif isinstance(step, t.GuardStep):
             guard(step, extents)
         else:

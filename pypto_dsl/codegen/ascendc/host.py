@@ -11,7 +11,8 @@ from pypto_dsl.compiler.index import as_index, parse
 
 # Operations of a condition in C++.
 CONDITIONS = {"eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}", "ge": "{} >= {}",
-              "logical_and": "({} && {})", "logical_or": "({} || {})", "logical_not": "!({})"}
+              "logical_and": "({} && {})", "logical_or": "({} || {})", "logical_not": "!({})",
+              "bitwise_and": "({} && {})", "bitwise_or": "({} || {})", "bitwise_xor": "({}) != ({})", "bitwise_not": "!({})"}
 
 _HEAD = """// Host program of {program}, written by pypto_dsl.
 // Usage: {program} FOLDER {usage}
@@ -136,7 +137,8 @@ def host_text(manifest: Mapping[str, Any]) -> str:
     usage = " ".join(s["name"] for s in inputs)
     entries = [kernel["entry"] for kernel in kernel_rows(manifest["steps"])]
     headers = "\n".join(f'#include "aclrtlaunch_{entry}.h"' for entry in entries)
-    reads = _READ if any("read" in row for row in host_rows(manifest["steps"])) else ""
+    kept = {w["name"] for w in manifest["workspaces"] if w.get("host")}
+    reads = _READ if any("read" in row and row["tensor"] not in kept for row in host_rows(manifest["steps"])) else ""
     lines = [_HEAD.format(program=manifest["name"], usage=usage, launch_headers=headers, argument_count=2 + len(inputs), read=reads)]
     for position, scalar in enumerate(inputs):
         kind = scalar_type(BY_NAME[scalar["dtype"]])
@@ -149,10 +151,12 @@ def host_text(manifest: Mapping[str, Any]) -> str:
     lines.append(_SETUP)
     for tensor in manifest["arguments"]:
         lines.append(_make(tensor, f'folder + "{tensor["name"]}.bin"', tensor["role"] != "in"))
-    for tensor in manifest["workspaces"]:
-        lines.append(_make(tensor, '""', False))
-    lines += [f"    {line}\n" for line in _steps(manifest["steps"])]
-    finishes = "\n".join(f"    finish({_tensor(t)});" for t in (*manifest["arguments"], *manifest["workspaces"]))
+    on_device = [w for w in manifest["workspaces"] if not w.get("host")]
+    lines += [_make(tensor, '""', False) for tensor in on_device]
+    numbers = {w["name"]: _number_type(w["dtype"]) for w in manifest["workspaces"] if w.get("host")}
+    lines += [f"    {kind} {identifier(name)} = 0;\n" for name, kind in numbers.items()]
+    lines += [f"    {line}\n" for line in _steps(manifest["steps"], frozenset(numbers))]
+    finishes = "\n".join(f"    finish({_tensor(t)});" for t in (*manifest["arguments"], *on_device))
     lines.append(_END.format(finishes=finishes))
     return "".join(lines)
 
@@ -178,28 +182,40 @@ def _make(tensor: Mapping[str, Any], file: str, written: bool) -> str:
     return f"    Tensor {_tensor(tensor)} = make({file}, {size}, {'true' if written else 'false'});\n"
 
 
-def _steps(steps: Sequence[Any]) -> list[str]:
-    """Kernels and what the host does between them, as lines."""
-    return [line for step in steps for line in (_launch(step) if isinstance(step, list) else _between(step))]
+def _steps(steps: Sequence[Any], numbers: frozenset[str]) -> list[str]:
+    """Kernels and what the host does between them, as lines; ``numbers`` are the workspaces that are its variables."""
+    return [line for step in steps for line in (_launch(step) if isinstance(step, list) else _between(step, numbers))]
 
 
-def _between(step: Mapping[str, Any]) -> list[str]:
+def _between(step: Mapping[str, Any], numbers: frozenset[str]) -> list[str]:
     if "loop" in step:
         name = identifier(step["loop"])
         head = f"for (int64_t {name} = {_text(step['start'])}; {name} < {_text(step['stop'])}; {name} += {_text(step['step'])}) {{"
-        return [head, *_indented(_steps(step["steps"])), "}"]
+        return [head, *_indented(_steps(step["steps"], numbers)), "}"]
     if "branch" in step:
-        lines = [f"if ({condition(step['branch'], CONDITIONS, _text, identifier)}) {{", *_indented(_steps(step["steps"]))]
-        return [*lines, *(["} else {", *_indented(_steps(step["orelse"]))] if step["orelse"] else []), "}"]
+        lines = [f"if ({_value(step['branch'])}) {{", *_indented(_steps(step["steps"], numbers))]
+        return [*lines, *(["} else {", *_indented(_steps(step["orelse"], numbers))] if step["orelse"] else []), "}"]
+    if "number" in step:
+        return [f"{identifier(step['number'])} = {_value(step['value'])};"]
     if "read" in step:
-        kind = "uint8_t" if step["dtype"] == "bool" else type_name(BY_NAME[step["dtype"]])
-        value = f"element<{kind}>({identifier(step['tensor'])}Tensor, {_text(step['element'])}, stream)"
+        kind = _number_type(step["dtype"])
         kinds = {step["read"]: kind, **({step["symbol"]: "int64_t"} if step["symbol"] else {})}
+        value = f"element<{kind}>({identifier(step['tensor'])}Tensor, {_text(step['element'])}, stream)"
+        value = identifier(step["tensor"]) if step["tensor"] in numbers else value
         return [f"const {kind} {identifier(name)} = {value};" for name, kind in kinds.items()]
     words = f'"{step["guard"]} reaches %lld where {step["available"].replace("%", "%%")} is %lld\\n"'
     values = ", ".join(f"static_cast<long long>({_text(step[side])})" for side in ("needed", "available"))
     return [f"if ({_bracket(step['needed'])} > {_bracket(step['available'])}) {{", f"    std::fprintf(stderr, {words}, {values});",
             "    return 1;", "}"]
+
+
+def _number_type(dtype: str) -> str:
+    return "bool" if dtype == "bool" else type_name(BY_NAME[dtype])
+
+
+def _value(row: Sequence[Any]) -> str:
+    """A number of the host."""
+    return condition(row, CONDITIONS, _text, identifier)
 
 
 def _text(expression: str) -> str:

@@ -33,6 +33,8 @@ def manifest(program: Program, target: Target, files: tuple[str, ...]) -> dict[s
 
 def _tensor(tensor: Param | Workspace) -> dict[str, Any]:
     row: dict[str, Any] = {"name": tensor.name, "dtype": tensor.dtype.name, "shape": [str(e) for e in tensor.shape]}
+    if isinstance(tensor, Workspace) and tensor.host:
+        row["host"] = True
     if isinstance(tensor, Param):
         row["role"] = tensor.role
         if tensor.strides is not None:

@@ -13,7 +13,8 @@ TTNN_DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bfp8_b": "
 
 # Operations of a condition in Python.
 CONDITIONS = {"eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}", "ge": "{} >= {}",
-              "logical_and": "({} and {})", "logical_or": "({} or {})", "logical_not": "not ({})"}
+              "logical_and": "({} and {})", "logical_or": "({} or {})", "logical_not": "not ({})",
+              "bitwise_and": "({} and {})", "bitwise_or": "({} or {})", "bitwise_xor": "({}) != ({})", "bitwise_not": "not ({})"}
 
 HEAD = '''\
 import pathlib
@@ -99,10 +100,13 @@ def host_text(manifest: Mapping[str, Any]) -> str:
     named = ", ".join(f'"{a}": {_identifier(a)}' for a in arguments)
     lines.append(f"    tensors = {{{named}}}")
     for w in manifest["workspaces"]:
+        if w.get("host"):
+            continue
         shape = ", ".join(w["shape"])
         dtype = TTNN_DTYPES[w["dtype"]]
         lines.append(f'    tensors["{w["name"]}"] = ttnn.empty([{shape}], dtype=ttnn.{dtype}, layout=ttnn.TILE_LAYOUT, device=device)')
-    lines += _indented(_steps(manifest["steps"], manifest["name"]))
+    numbers = frozenset(w["name"] for w in manifest["workspaces"] if w.get("host"))
+    lines += _indented(_steps(manifest["steps"], manifest["name"], numbers))
     written = [a["name"] for a in manifest["arguments"] if a["role"] != "in"]
     lines.append(f"    return {', '.join(map(_identifier, written)) or None}")
     return "\n".join(lines) + "\n"
@@ -127,24 +131,32 @@ def _bindings(manifest: Mapping[str, Any]) -> Iterable[str]:
         yield f"{extent} = {_identifier(argument)}.shape[{i}]"
 
 
-def _steps(steps: Sequence[Any], title: str) -> list[str]:
-    """Kernels and what the host does between them."""
-    return [line for step in steps for line in (_step(step, title) if isinstance(step, list) else _between(step, title))]
+def _steps(steps: Sequence[Any], title: str, numbers: frozenset[str]) -> list[str]:
+    """Kernels and what the host does between them; ``numbers`` are the workspaces that are its variables."""
+    return [line for step in steps for line in (_step(step, title) if isinstance(step, list) else _between(step, title, numbers))]
 
 
-def _between(step: Mapping[str, Any], title: str) -> list[str]:
+def _between(step: Mapping[str, Any], title: str, numbers: frozenset[str]) -> list[str]:
     if "loop" in step:
         head = f"for {step['loop']} in range({step['start']}, {step['stop']}, {step['step']}):"
-        return [head, *_indented(_steps(step["steps"], title))]
+        return [head, *_indented(_steps(step["steps"], title, numbers))]
     if "branch" in step:
-        words = condition(step["branch"], CONDITIONS, lambda text: text if text.isalnum() else f"({text})", str)
-        lines = [f"if {words}:", *(_indented(_steps(step["steps"], title)) or ["    pass"])]
-        return lines + (["else:", *_indented(_steps(step["orelse"], title))] if step["orelse"] else [])
+        lines = [f"if {_number(step['branch'])}:", *(_indented(_steps(step["steps"], title, numbers)) or ["    pass"])]
+        return lines + (["else:", *_indented(_steps(step["orelse"], title, numbers))] if step["orelse"] else [])
+    if "number" in step:
+        return [f"{step['number']} = {_number(step['value'])}"]
     if "read" in step:
         names = " = ".join(dict.fromkeys(n for n in (step["symbol"], step["read"]) if n))
+        if step["tensor"] in numbers:
+            return [f"{names} = {step['tensor']}"]
         return [f'{names} = ttnn.to_torch(tensors["{step["tensor"]}"]).flatten()[{step["element"]}].item()']
     return [f"if {step['needed']} > {step['available']}:",
             f'    raise ValueError(f"{step["guard"]} reaches {{{step["needed"]}}} where {step["available"]} is {{{step["available"]}}}")']
+
+
+def _number(row: Sequence[Any]) -> str:
+    """A number of the host."""
+    return condition(row, CONDITIONS, lambda text: text if text.isalnum() else f"({text})", str)
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from pypto_dsl.codegen.extents import stated
 from pypto_dsl.codegen.ttmetal.emitter import EmittedRole
 from pypto_dsl.compiler.index import text as index_text
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Buffer, Param, Program, TileKernel
+from pypto_dsl.compiler.tile_ir.nodes import Buffer, Param, Program, TileKernel, Workspace
 from pypto_dsl.compiler.tile_ir.ttmetal import Ring, RoleBody
 
 VERSION = 2
@@ -55,9 +55,14 @@ def program_manifest(program: Program, steps: list[Any], target: Target) -> dict
         "arguments": [_param(p) for p in program.arguments],
         "scalars": [{"name": s.name, "dtype": s.dtype.name} for s in program.scalars],
         "checks": [[index_text(left), index_text(right)] for left, right, _ in program.checks],
-        "workspaces": [{"name": w.name, "dtype": w.dtype.name, "shape": [index_text(e) for e in w.shape]} for w in program.workspaces],
+        "workspaces": [_workspace(w) for w in program.workspaces],
         "steps": steps,
     }
+
+
+def _workspace(w: Workspace) -> dict[str, Any]:
+    row = {"name": w.name, "dtype": w.dtype.name, "shape": [index_text(e) for e in w.shape]}
+    return {**row, "host": True} if w.host else row
 
 
 def _param(p: Param) -> dict[str, Any]:

@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.dtypes import F32, F64, DType
 from pypto_dsl.compiler.graph import Op, Value
 from pypto_dsl.compiler.index import as_index
 
+NEAREST = ("CAST_NONE", "CAST_RINT")  # rounding modes of a cast to a float that round to nearest, ties to even
 Rule = Callable[[Op], Value | Op | None]
 
 # Largest and smallest exponents of the float dtypes between which lossless conversions are known: (emin, emax).
@@ -106,12 +107,15 @@ def _where(op: Op) -> Value | None:
     return None if held is None else unchanged(op, yes if held else no)
 
 
-def _cast(op: Op) -> Value | None:
-    """A cast to the operand's own dtype, and a lossless cast undone."""
+def _cast(op: Op) -> Value | Op | None:
+    """A cast to the operand's own dtype, a lossless cast undone, and an extent made in the float dtype that it is wanted in."""
     (operand,) = op.operands
     if (same := unchanged(op, operand)) is not None:
         return same
     made = operand.op
+    if made is not None and made.opcode == "extent" and op.results[0].type.dtype in (F32, F64) and op.attributes.get("mode") in NEAREST:
+        return Op("extent", (), [op.results[0].type], {**made.attributes, "dtype": op.results[0].type.dtype, "weak": False},
+                  span=op.span)
     if made is None or made.opcode != "cast":
         return None
     (source,) = made.operands

@@ -25,8 +25,9 @@ STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "empty", "reshape"
                         "load_scalar"})
 
 
-# Operations that any host evaluates where they only decide a branch.
-CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not"})
+# Operations with a BOOL result that any host evaluates where they only decide a branch.
+CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or",
+                        "bitwise_xor", "bitwise_not"})
 
 
 def legalize(graph: Graph, target: Target) -> Graph:
@@ -43,30 +44,33 @@ def legalize(graph: Graph, target: Target) -> Graph:
 
 
 def _conditions(graph: Graph) -> set[Op]:
-    """Comparisons of rank 0, joined by and, or, not, whose results nothing reads but branches and each other."""
-    readers: dict[Value, list[Op]] = {}
+    """Comparisons of rank 0, joined by and, or, not, whose results only decide branches: directly, through each other, or chosen by one."""
+    readers: dict[Value, list[tuple[Op, Value | None]]] = {}  # with the result that the reader makes of it
     candidates: list[Op] = []
     for op in walk(graph.body):
         for operand in op.operands:
-            readers.setdefault(operand, []).append(op)
+            readers.setdefault(operand, []).append((op, op.results[0] if _is_condition(op) else None))
         for region in op.regions:
-            for value in region.yields:
-                readers.setdefault(value, []).append(op)
-        if op.opcode in CONDITIONS and op.results[0].type.rank == 0:
+            for value, result in zip(region.yields, op.results, strict=True):
+                readers.setdefault(value, []).append((op, result if op.opcode == "if" else None))
+        if _is_condition(op):
             candidates.append(op)
-    kept = {*graph.outputs.values(), *graph.returns}
-    found: set[Op] = set()
-    for op in reversed(candidates):  # readers stand behind what they read
-        result = op.results[0]
-        read_by = readers.get(result, [])
-        branches = all(r in found or (r.opcode == "if" and r.operands[0] is result and not _yields(r, result)) for r in read_by)
-        if read_by and branches and result not in kept:
-            found.add(op)
-    return found
+    known: dict[Value, bool] = dict.fromkeys(graph.results(), False)
+
+    def decides(value: Value) -> bool:
+        if value not in known:
+            known[value] = bool(readers.get(value)) and value.type.rank == 0 and all(
+                decides(made) if made is not None else reader.opcode == "if" and value is reader.operands[0]
+                for reader, made in readers[value])
+        return known[value]
+
+    for op in reversed(candidates):  # readers stand behind what they read: no chain of them is followed twice, or deep
+        decides(op.results[0])
+    return {op for op in candidates if known[op.results[0]]}
 
 
-def _yields(op: Op, value: Value) -> bool:
-    return any(value in region.yields for region in op.regions)
+def _is_condition(op: Op) -> bool:
+    return op.opcode in CONDITIONS and op.results[0].type.rank == 0 and op.results[0].type.dtype.kind == "bool"
 
 
 def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target, part_of: str = "") -> Sequence[Value]:

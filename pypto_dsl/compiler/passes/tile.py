@@ -13,6 +13,7 @@ from pypto_dsl.compiler.ops.live import is_never_negative
 from pypto_dsl.compiler.passes import rows, schedules, storage
 from pypto_dsl.compiler.passes.blocks import BlockBuilder, Names, element_name
 from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition, Single
+from pypto_dsl.compiler.passes.numbers import host_numbers
 from pypto_dsl.compiler.passes.spaces import Folded
 from pypto_dsl.compiler.passes.storage import Storage
 from pypto_dsl.compiler.passes.tiling import Tiling, Uses
@@ -23,10 +24,10 @@ from pypto_dsl.compiler.tile_ir import nodes as t
 def tile(graph: Graph, partition: Partition, target: Target, choices: TileChoices | None = None) -> t.Program:
     """The program of a partitioned graph under the target's tile choices (or others, tried by placement)."""
     places = storage.assign(graph, partition)
-    steps = _Steps(graph, partition, places, target, choices or target.tile).program()
+    steps, workspaces = host_numbers(_Steps(graph, partition, places, target, choices or target.tile).program(), places.workspaces)
     checks = tuple((c.left, c.right, c.span) for c in graph.checks)
     scalars = _scalars(graph, steps, checks)
-    return t.Program(graph.name, target.name, tuple(places.arguments), scalars, tuple(places.workspaces), steps, checks)
+    return t.Program(graph.name, target.name, tuple(places.arguments), scalars, workspaces, steps, checks)
 
 
 class _Steps:

@@ -46,7 +46,7 @@ def _steps(steps: tuple[Step, ...], program: Program, target: Target, place: Pla
 
 def _check_condition(step: BranchStep, program: Program, target: Target) -> None:
     for op in step.ops:
-        if op.name not in CONDITIONS:
+        if op.name not in CONDITIONS or op.dtype.kind != "bool":
             raise _refuse(step, f"branches on `{op.name}`", program, target)
 
 

@@ -358,11 +358,12 @@ class TileKernel:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A tensor between the kernels of a program."""
+    """A tensor between the kernels of a program. ``host``: one number, which the host keeps and no kernel sees."""
 
     name: str
     dtype: DType
     shape: tuple[Index, ...]
+    host: bool = False
 
 
 @dataclass(frozen=True)
@@ -384,6 +385,16 @@ class ReadElement:
     symbol: str
     param: Param
     offsets: tuple[Index, ...]
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class StoreNumber:
+    """``name``, a workspace that the host keeps, = ``value`` (computed by ``ops``)."""
+
+    name: str
+    ops: tuple[BlockOp, ...]
+    value: Operand
     span: Span | None = None
 
 
@@ -421,7 +432,7 @@ class BranchStep:
 
 
 # A kernel step lists the variants of one TileKernel.
-Step = tuple[TileKernel, ...] | HostCall | ReadElement | GuardStep | LoopStep | BranchStep
+Step = tuple[TileKernel, ...] | HostCall | ReadElement | StoreNumber | GuardStep | LoopStep | BranchStep
 
 
 def kernels_of(steps: Sequence[Step]) -> Iterator[TileKernel]:

@@ -159,6 +159,10 @@ class _Reader:
             *ops, condition, options, steps, orelse = tree.children
             return self.make(nodes.BranchStep, options, ops=tuple(map(self.read_operation, ops)), condition=self.operand(condition),
                              steps=self.steps(steps), orelse=() if orelse is None else self.steps(orelse))
+        if kind == "number_step":
+            name, *ops, value, options = tree.children
+            return self.make(nodes.StoreNumber, options, name=self.word(name), ops=tuple(map(self.read_operation, ops)),
+                             value=self.operand(value))
         name, *fields, location = tree.children
         classes: dict[str, Any] = {keyword(k): k for k in (nodes.HostCall, nodes.ReadElement, nodes.GuardStep)}
         if str(name) not in classes:

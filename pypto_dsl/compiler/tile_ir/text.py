@@ -85,6 +85,12 @@ def _steps(steps: tuple[nodes.Step, ...], depth: int) -> list[str]:
             orelse = [f"{pad}}} else {{", *_steps(step.orelse, depth + 1)] if step.orelse else []
             head = f"{pad}}} if {_operand(step.condition)}{options} {{"
             lines += [f"{pad}branch {{", *ops, head, *_steps(step.steps, depth + 1), *orelse, f"{pad}}}"]
+        elif isinstance(step, nodes.StoreNumber):
+            ops = [pad + _INDENT + _block_op(o) for o in step.ops]
+            options = _options(step, frozenset({"name", "ops", "value"}))
+            lines += [f"{pad}number {_name(step.name)} {{", *ops] if ops else []
+            lines.append(f"{pad}}}" if ops else f"{pad}number {_name(step.name)} {{ }}")
+            lines[-1] += f" = {_operand(step.value)}{options}"
         else:
             fields = ", ".join(f"{name} = {_host_value(value, name == 'attributes')}" for name, value in _others(step, frozenset()))
             lines.append(f"{pad}{keyword(type(step))}({fields}){f' {location(step.span)}' if step.span else ''}")

@@ -154,6 +154,8 @@ class Executable:
                 call.scalars[step.name] = element.item()
                 if step.symbol:
                     call.extents[step.symbol] = call.scalars[step.symbol] = int(element)
+            elif isinstance(step, t.StoreNumber):
+                call.memory[step.name][...] = scalar_value(step.ops, step.value, call.extents, call.scalars)
             elif isinstance(step, t.GuardStep):
                 guard(step, call.extents)
             else:

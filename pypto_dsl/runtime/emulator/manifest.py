@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +37,11 @@ def bind_extents(manifest: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[A
     return values
 
 
+def integers(scalars: Mapping[str, Any]) -> dict[str, int]:
+    """The run-time numbers that index expressions may name."""
+    return {name: int(number) for name, number in scalars.items() if isinstance(number, (int, np.integer))}
+
+
 def choose(variants: Sequence[Mapping[str, Any]], values: Mapping[str, int], title: str, naming: str) -> Mapping[str, Any]:
     """The first variant whose requirements hold; ``naming`` is the key of its name. Raises PT520 where none takes these extents."""
     for kernel in variants:
@@ -49,10 +54,11 @@ def choose(variants: Sequence[Mapping[str, Any]], values: Mapping[str, int], tit
 
 COMPARISONS: dict[str, Callable[..., bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-    "logical_and": lambda a, b: bool(a) and bool(b), "logical_or": lambda a, b: bool(a) or bool(b), "logical_not": operator.not_}
+    "logical_and": lambda a, b: bool(a) and bool(b), "logical_or": lambda a, b: bool(a) or bool(b), "logical_not": operator.not_,
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "bitwise_not": operator.not_}
 
 
-def run_steps(steps: Sequence[Any], values: dict[str, int], numbers: dict[str, Any], tensors: Mapping[str, Any],
+def run_steps(steps: Sequence[Any], values: dict[str, int], numbers: dict[str, Any], tensors: MutableMapping[str, Any],
               launch: Callable[[Sequence[Mapping[str, Any]], Mapping[str, int]], None]) -> None:
     """Run a manifest's steps as its host program does: ``launch`` gets the variants of each kernel and the numbers known by then.
 
@@ -65,7 +71,9 @@ def run_steps(steps: Sequence[Any], values: dict[str, int], numbers: dict[str, A
             for i in range(*evaluate((step["start"], step["stop"], step["step"]), values)):
                 run_steps(step["steps"], {**values, step["loop"]: i}, numbers, tensors, launch)
         elif "branch" in step:
-            run_steps(step["steps" if _holds(step["branch"], values, numbers) else "orelse"], values, numbers, tensors, launch)
+            run_steps(step["steps" if _value(step["branch"], values, numbers) else "orelse"], values, numbers, tensors, launch)
+        elif "number" in step:
+            tensors[step["number"]] = np.asarray(_value(step["value"], values, numbers))
         elif "read" in step:
             element = np.reshape(tensors[step["tensor"]], -1)[index(step["element"]).evaluate(values)].item()
             numbers[step["read"]] = element
@@ -77,12 +85,12 @@ def run_steps(steps: Sequence[Any], values: dict[str, int], numbers: dict[str, A
                 raise error("PT710", f"{step['guard']} reaches {needed} where `{step['available']}` is {available}")
 
 
-def _holds(condition: Sequence[Any], values: Mapping[str, int], numbers: Mapping[str, Any]) -> Any:
-    head, *operands = condition
+def _value(row: Sequence[Any], values: Mapping[str, int], numbers: Mapping[str, Any]) -> Any:
+    head, *operands = row
     if head == "index":
         return index(operands[0]).evaluate(values)
     if head == "number":
         return numbers[operands[0]] if operands[0] in numbers else values[operands[0]]
     if head == "constant":
         return operands[0]
-    return COMPARISONS[head](*(_holds(o, values, numbers) for o in operands))
+    return COMPARISONS[head](*(_value(o, values, numbers) for o in operands))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pypto_dsl.codegen.host_steps import kernel_rows
 from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.runtime.emulator.ascendc.library import GlobalArray, KernelLibrary, Number, Statistics, build_library
-from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index, run_steps
+from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index, integers, run_steps
 
 Array = npt.NDArray[Any]
 Numbers = Mapping[str, float | int]
@@ -59,6 +59,7 @@ def execute(
         statistics.append(_launch(library, kernel, held, known, numbers, cores))
 
     numbers = dict(scalars)
+    values |= integers(scalars)
     run_steps(manifest["steps"], values, numbers, held, launch)
     return {row["name"]: held[row["name"]] for row in manifest["arguments"] if row["role"] != "in"}, statistics
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.compiler.errors import CompilerBug
-from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index, run_steps
+from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index, integers, run_steps
 from pypto_dsl.runtime.emulator.ttmetal.machine import ROLES, Built, DramTensor, Launch, Ring, build, launch
 from pypto_dsl.runtime.formats import POISON, Array, Pages, page_count, tile_format, tilize, untilize
 
@@ -47,6 +47,7 @@ def run(manifest: Mapping[str, Any], files: Mapping[str, str], arrays: Mapping[s
     """
     values = bind_extents(manifest, arrays)
     numbers = dict(scalars or {})
+    values |= integers(numbers)
     held: dict[str, Array | Unwritten] = {a["name"]: np.array(arrays[a["name"]]) for a in manifest["arguments"] if a["role"] != "out"}
     for t in (*manifest["arguments"], *manifest["workspaces"]):
         if t["name"] not in held:  # nobody has written it yet

@@ -32,6 +32,12 @@ inline Allocation& allocation_of(const void* p, const char* call) {
         if (allocations[i].base == p) return allocations[i];
     host_error(call, "the address is no start of device memory");
 }
+inline size_t bytes_from(const void* p, const char* call) {  // how much device memory there is from an address on
+    const uint8_t* at = static_cast<const uint8_t*>(p);
+    for (int i = 0; i < allocation_count; ++i)
+        if (at >= allocations[i].base && at < allocations[i].base + allocations[i].bytes) return allocations[i].base + allocations[i].bytes - at;
+    host_error(call, "the address is not in device memory");
+}
 template <class... P, class... A>
 uint32_t host_launch(const char* name, void (*kernel)(P...), uint32_t blocks, A... given) {
     static_assert(sizeof...(P) == sizeof...(A), "the launch passes another number of arguments than the kernel takes");
@@ -88,8 +94,8 @@ inline aclError aclrtFree(void* p) {
     return ACL_SUCCESS;
 }
 inline aclError aclrtMemcpy(void* dst, size_t room, const void* src, size_t bytes, aclrtMemcpyKind kind) {
-    const emu::Allocation& a = emu::allocation_of(kind == ACL_MEMCPY_HOST_TO_DEVICE ? dst : src, "aclrtMemcpy");
-    if (bytes > room || bytes > a.bytes) emu::host_error("aclrtMemcpy", "beyond the end of device memory");
+    const size_t there = emu::bytes_from(kind == ACL_MEMCPY_HOST_TO_DEVICE ? dst : src, "aclrtMemcpy");
+    if (bytes > room || bytes > there) emu::host_error("aclrtMemcpy", "beyond the end of device memory");
     memcpy(dst, src, bytes);
     return ACL_SUCCESS;
 }
