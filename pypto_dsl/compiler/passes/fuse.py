@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal, Union, cast
 
 from pypto_dsl.compiler.errors import CompilerBug, error
@@ -27,6 +28,8 @@ SINGLES = frozenset({"insert", "empty", "load_scalar"})
 REDUCTIONS: dict[str, str] = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "any": "any", "all": "all"}
 VIEWS = frozenset({"reshape", "permute", "view"})
 COPIES = frozenset({"clone", "expand_clone"})
+# Reductions of a group that follow from one another: where rows do not stay in memory, each computes all before it again.
+MOST_IN_SEQUENCE = 8
 
 
 @dataclass(eq=False)
@@ -40,6 +43,9 @@ class Group:
     axes: dict[Value, Axes] = field(default_factory=dict)
     reduced: frozenset[int] = frozenset()
     after: set[Value] = field(default_factory=set)  # column groups: values that exist only after the reduction
+    depth: dict[Value, int] = field(default_factory=dict)  # how many reductions a value stands behind, where it does
+    fitting: tuple[frozenset[int], int] = (frozenset(), 0)  # the reduced dimensions that the first so many operations fit
+    deepest: int = 0
     why: str = ""
 
 
@@ -147,6 +153,7 @@ class _Fuser:
         self.cloned: dict[Value, Op] = {}
         self.seen: dict[Value, Place] = {}  # views, as if every other value lay dense in a tensor of its own
         self.readers: dict[int, set[int]] = {}  # group number -> numbers of groups that read it
+        self.reads: dict[int, set[int]] = {}  # the reverse
         self.next = 0
 
     # -- the walk
@@ -236,12 +243,17 @@ class _Fuser:
                 self._join(group, made, {operand: covered(operand, mapped, group.space)})
         group.ops.append(op)
         group.axes.update(axes)
+        depth = max((group.depth.get(o, 0) for o in op.operands), default=0) + (op.opcode in REDUCTIONS)
+        if depth:
+            group.depth.update(dict.fromkeys(axes, depth))
+            group.deepest = max(group.deepest, depth)
         for value in op.results:
             self.owner[value] = group
         for operand in op.operands:
             source = self.owner.get(operand)
             if source is not None and source is not group:
                 self.readers.setdefault(source.number, set()).add(group.number)
+                self.reads.setdefault(group.number, set()).add(source.number)
 
     def _open(self, value: Value) -> Group | None:
         """The group of a value when operations may still join it."""
@@ -282,13 +294,15 @@ class _Fuser:
             full = _live(group.space) <= frozenset(a for a in mapped if a is not None)
             kind = _reduction_kind(group.space, reduced)
             fits = group.kind == "elementwise" or (group.kind == kind and group.reduced == reduced and operand not in group.after)
-            if full and kind is not None and fits and group.kind != "matmul" and self._leaves_fit(group, reduced):
+            shallow = group.depth.get(operand, 0) < MOST_IN_SEQUENCE
+            if full and kind is not None and fits and shallow and group.kind != "matmul" and self._leaves_fit(group, reduced):
                 group.kind, group.reduced = kind, reduced
                 self._join(group, op, {op.results[0]: _after_reduction(op, mapped)})
                 if kind == "column":
                     group.after.add(op.results[0])
                 return
-            group.why = group.why or f"`{op.opcode}` reduces over other dimensions"
+            group.why = group.why or (f"`{op.opcode}` reduces over other dimensions" if shallow else
+                                      f"`{op.opcode}` would be reduction {MOST_IN_SEQUENCE + 1} in sequence")
         space_kind = _reduction_kind(shape, frozenset(d for d in dims if shape[d].constant != 1))
         if space_kind is None:
             raise CompilerBug("fuse", f"{op.opcode} over axes {list(dims)}, which legalization joins")
@@ -385,8 +399,9 @@ class _Fuser:
         return mapped if not partly or partly == group.reduced else None
 
     def _leaves_fit(self, group: Group, reduced: frozenset[int]) -> bool:
-        """Whether every outside operand of an elementwise group covers all of ``reduced`` or none of it."""
-        for op in group.ops:
+        """Whether every outside operand of an elementwise group covers all of ``reduced`` or none of it. Each operation is asked once."""
+        known, count = group.fitting
+        for op in islice(group.ops, count if known == reduced else 0, None):
             axes = group.axes[op.results[0]]
             for operand in op.operands:
                 if self.owner.get(operand) is group or operand.type.rank == 0:
@@ -396,6 +411,7 @@ class _Fuser:
                 partly = covered & reduced
                 if partly and partly != reduced:
                     return False
+        group.fitting = (reduced, len(group.ops))
         return True
 
     def _merge(self, early: Group, late: Group) -> bool:
@@ -405,26 +421,43 @@ class _Fuser:
             return False
         if early.kind == "row" and late.kind == "row" and early.reduced != late.reduced:
             return False
+        if early.deepest + late.deepest > MOST_IN_SEQUENCE and early.kind == late.kind == "row":
+            return False
         if any(n < late.number for n in self.readers.get(early.number, ())):
             return False
         reduced = early.reduced | late.reduced
         if reduced and not (self._leaves_fit(early, reduced) and self._leaves_fit(late, reduced)):
             return False
         at = 1 if late.kind == "matmul" else 0  # a matmul group begins with its product
-        late.ops[at:at] = early.ops
-        late.axes.update(early.axes)
-        late.after |= early.after
-        late.kind = "row" if "row" in (early.kind, late.kind) else late.kind
-        late.reduced = reduced
-        for value in early.axes:
-            self.owner[value] = late
+        # the smaller moves into the larger, so that a value moves seldom however often groups merge
+        kept, moved = (early, late) if len(early.axes) > len(late.axes) and not at else (late, early)
+        if kept is early:
+            kept.ops += moved.ops
+        else:
+            kept.ops[at:at] = moved.ops
+        for value in moved.axes:
+            self.owner[value] = kept
+        kept.axes.update(moved.axes)
+        kept.depth.update(moved.depth)
+        kept.deepest = max(kept.deepest, moved.deepest)
+        kept.after |= moved.after
+        kept.kind = "row" if "row" in (early.kind, late.kind) else late.kind
+        kept.reduced, kept.space, kept.why = reduced, late.space, late.why
+        kept.fitting = (reduced, len(kept.ops)) if reduced else (frozenset(), 0)
         del self.groups[early.number]
-        for numbers in self.readers.values():
-            if early.number in numbers:
-                numbers.discard(early.number)
-                numbers.add(late.number)
-        self.readers.setdefault(late.number, set()).update(self.readers.pop(early.number, set()) - {late.number})
+        self._renumber(early.number, late.number)
+        kept.number = late.number
+        self.groups[late.number] = kept
         return True
+
+    def _renumber(self, early: int, late: int) -> None:
+        """Who read or was read by the group ``early`` does so with ``late``, into which it has gone."""
+        for ours, theirs in ((self.readers, self.reads), (self.reads, self.readers)):
+            for other in ours.pop(early, ()):
+                theirs[other].discard(early)
+                if other != late:
+                    theirs[other].add(late)
+                    ours.setdefault(late, set()).add(other)
 
 
 def _dims(op: Op) -> tuple[int, ...]:

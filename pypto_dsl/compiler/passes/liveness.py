@@ -13,7 +13,9 @@ class Liveness:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.results = frozenset(graph.results())
         self.position: dict[Op, int] = {}
+        self.element_reads: dict[str, int] = {}  # symbols that are elements, and where they are read
         self.region_of: dict[Op, Region] = {}
         self.owner_of: dict[Region, Op] = {}
         self.home: dict[Value, Region] = dict.fromkeys(graph.parameters, graph.body)
@@ -22,6 +24,8 @@ class Liveness:
         self.views: dict[Value, list[Value]] = {}
         for i, op in enumerate(walk(graph.body)):
             self.position[op] = i
+            if op.opcode == "load_scalar" and op.attributes.get("symbol"):
+                self.element_reads[str(op.attributes["symbol"])] = i
             for operand in op.operands:
                 self.reads.setdefault(operand, []).append(op)
             if op.opcode in VIEWS:
@@ -43,7 +47,7 @@ class Liveness:
 
     def is_read(self, value: Value) -> bool:
         """Whether anything reads the value, as operand, yield or result."""
-        return bool(self.reads.get(value) or self.yielded.get(value)) or value in self.graph.results()
+        return bool(self.reads.get(value) or self.yielded.get(value)) or value in self.results
 
     def aliases(self, value: Value) -> set[Value]:
         """The value and every view of it."""
@@ -83,7 +87,7 @@ class Liveness:
                 return False  # the next turn needs it
             region = self.region_of[owner]
         seen = self.aliases(value)
-        if seen & set(self.graph.results()):
+        if not seen.isdisjoint(self.results):
             return False
         end = self._end(op)
         exclusive = self._other_branches(op)

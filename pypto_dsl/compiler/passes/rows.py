@@ -6,7 +6,7 @@ variant every phase starts from the loaded tensors again.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -51,6 +51,7 @@ def plan(tiling: Tiling, keep: bool, allowance: int, separate: bool = False) -> 
     group, phases = tiling.group, Phases()
     live = frozenset(i for i, e in enumerate(group.space) if e.constant != 1)
     cost: dict[Value, int] = {}
+    following = 0  # the phase behind every reduction so far
     for op in group.ops:
         value = op.results[0]
         if op.opcode in REDUCTIONS:
@@ -58,7 +59,8 @@ def plan(tiling: Tiling, keep: bool, allowance: int, separate: bool = False) -> 
             source = op.operands[0]
             phases.stage[value] = phases.stage[source] + 1 if source in phases.stage else phases.earliest.get(source, 0)
             if separate:
-                phases.stage[value] = max([phases.stage[value], *(phases.stage[r.results[0]] + 1 for r in phases.reductions[:-1])])
+                phases.stage[value] = max(phases.stage[value], following)
+            following = max(following, phases.stage[value] + 1)
             continue
         inner = [o for o in op.operands if o in group.axes]
         covered = frozenset(a for a in group.axes[value] if a is not None)
@@ -74,10 +76,11 @@ def plan(tiling: Tiling, keep: bool, allowance: int, separate: bool = False) -> 
     for op in phases.reductions:
         if op.operands[0] in needed:
             needed[op.operands[0]].add(phases.stage[op.results[0]])
+    reducing = frozenset(phases.stage[r.results[0]] for r in phases.reductions) if separate else frozenset()
     for op in reversed(phases.plane):
         value = op.results[0]
         if value in tiling.outputs:
-            phases.stored[value] = _output_phase(phases, phases.earliest[value], needed[value], separate)
+            phases.stored[value] = _output_phase(phases.earliest[value], needed[value], reducing)
             needed[value].add(phases.stored[value])
         again = not keep or cost[value] <= allowance
         phases.compute[value] = set(needed[value]) if again else ({min(needed[value])} if needed[value] else set())
@@ -89,12 +92,9 @@ def plan(tiling: Tiling, keep: bool, allowance: int, separate: bool = False) -> 
     return phases
 
 
-def _output_phase(phases: Phases, earliest: int, needed: set[int], separate: bool) -> int:
-    """The phase that stores an output: one that computes it anyway, or the first it can be made in, apart from reductions if asked."""
+def _output_phase(earliest: int, needed: set[int], reducing: frozenset[int]) -> int:
+    """The phase that stores an output: one that computes it anyway, or the first it can be made in, apart from ``reducing`` ones."""
     phase = min(needed, default=earliest)
-    if not separate:
-        return phase
-    reducing = {phases.stage[r.results[0]] for r in phases.reductions}
     while phase in reducing:
         phase += 1
     return phase
@@ -116,6 +116,10 @@ class RowSchedule:
         self.columns: dict[Value, t.Buffer] = {}
         self.kept: dict[Value, t.Buffer] = {}
         self.stores: list[t.Statement] = []
+        self.plane_of = _grouped((p, o) for o in phases.plane for p in phases.compute[o.results[0]])
+        self.reductions_of = _grouped((phases.stage[o.results[0]], o) for o in phases.reductions)
+        self.column_of = _grouped((phases.stage[o.results[0]], o) for o in phases.column)
+        self.read_later = self._read_later()
         one = Axis(as_index(0), as_index(1), as_index(1), as_index(1), "", ())
         self.column_leaves = Leaves(tiling, self.outer, self.rows, one, self.rows.offset, as_index(0))
         self.tile = f"{rows_step}x{width or self.cols_step}"
@@ -150,7 +154,7 @@ class RowSchedule:
                 continue
             lets: list[t.Statement] = [] if whole else [t.Let(live, minimum(self.cols_step, folded.cols - var(col)), 32)]
             stores = self._take_stores()
-            reduced = self._reductions(phase)
+            reduced = self.reductions_of.get(phase, [])
             kind: t.LoopKind = "reduce" if reduced else "serial"
             body += [t.Init(self._kind(o), 1, self.targets[o.results[0]], self.rows.live, folded.cols, o.span) for o in reduced]
             body.append(t.For(col, as_index(0), folded.cols, self.cols_step, kind, (*lets, *leaves.take(), *block, *stores)))
@@ -162,11 +166,14 @@ class RowSchedule:
 
     def plane_block(self, phase: int, leaves: Leaves, accumulate: bool) -> list[t.Statement]:
         """The Block of a phase: values, outputs, kept values, reductions."""
-        builder = BlockBuilder(self.tiling.names, self.tiling.partition, leaves.operand, leaves.lane)
-        builder.made.update({v: t.ReadBuffer(b, "col") for v, b in self.columns.items()})
-        builder.made.update({v: t.ReadBuffer(b, "full") for v, b in self.kept.items()})
-        ops = [o for o in self.phases.plane if phase in self.phases.compute[o.results[0]]]
-        reductions = self._reductions(phase)
+        def operand(value: Value, reader: Op) -> t.Operand:
+            if value in self.columns:
+                return t.ReadBuffer(self.columns[value], "col")
+            return t.ReadBuffer(self.kept[value], "full") if value in self.kept else leaves.operand(value, reader)
+
+        builder = BlockBuilder(self.tiling.names, self.tiling.partition, operand, leaves.lane)
+        ops = self.plane_of.get(phase, [])
+        reductions = self.reductions_of.get(phase, [])
         if not ops and not reductions:
             return []
         writes: list[t.Write] = []
@@ -194,21 +201,21 @@ class RowSchedule:
 
     def column_stage(self, stage: int) -> list[t.Statement]:
         """Per-row values of a stage, and stores of those that are outputs."""
-        ops = [o for o in self.phases.column if self.phases.stage[o.results[0]] == stage]
-        stores = [
-            self.column_leaves.store(v, b) for v, b in self.targets.items() if v in self.tiling.outputs and self.phases.stage[v] == stage
-        ]
+        ops, leaves = self.column_of.get(stage, []), self.column_leaves
+        results = [o.results[0] for o in self.reductions_of.get(stage, ())]
+        stores = [leaves.store(v, self.targets[v]) for v in results if v in self.tiling.outputs and v in self.targets]
         if not ops:
             return list(stores)
-        leaves = self.column_leaves
-        builder = BlockBuilder(self.tiling.names, self.tiling.partition, lambda v, r: leaves.operand(v, r, "column"), leaves.lane)
-        builder.made.update({v: t.ReadBuffer(b, "full") for v, b in self.columns.items()})
-        used_later = self._column_uses(ops)
+
+        def operand(value: Value, reader: Op) -> t.Operand:
+            return t.ReadBuffer(self.columns[value], "full") if value in self.columns else leaves.operand(value, reader, "column")
+
+        builder = BlockBuilder(self.tiling.names, self.tiling.partition, operand, leaves.lane)
         writes = []
         for op in ops:
             value = op.results[0]
             result = builder.add(op)
-            if value in used_later:
+            if value in self.read_later:
                 buffer = self._column_buffer(value, op)
                 self.columns[value] = buffer
                 writes.append(t.Write(result, buffer))
@@ -225,14 +232,11 @@ class RowSchedule:
         name = self.tiling.names.fresh(value.name or op.opcode)
         return t.Buffer(name, value.type.dtype, (self.rows.bound, as_index(1)), 1, "local", "column", op.span)
 
-    def _column_uses(self, ops: list[Op]) -> set[Value]:
-        """Values of this stage that a plane operation or a later stage reads."""
-        mine = {o.results[0] for o in ops}
-        readers = [*self.phases.plane, *self.phases.reductions, *(o for o in self.phases.column if o not in ops)]
-        return {v for r in readers for v in r.operands if v in mine}
-
-    def _reductions(self, phase: int) -> list[Op]:
-        return [o for o in self.phases.reductions if self.phases.stage[o.results[0]] == phase]
+    def _read_later(self) -> set[Value]:
+        """Per-row values that a plane operation, a reduction or another stage reads."""
+        stage = self.phases.stage
+        found = {v for o in (*self.phases.plane, *self.phases.reductions) for v in o.operands}
+        return found | {v for o in self.phases.column for v in o.operands if stage.get(v) != stage[o.results[0]]}
 
     def _take_stores(self) -> list[t.Statement]:
         stores = list(self.stores)
@@ -242,6 +246,13 @@ class RowSchedule:
     @staticmethod
     def _kind(op: Op) -> t.ReduceKind:
         return cast(t.ReduceKind, REDUCTIONS[op.opcode])
+
+
+def _grouped(pairs: Iterable[tuple[int, Op]]) -> dict[int, list[Op]]:
+    found: dict[int, list[Op]] = {}
+    for key, op in pairs:
+        found.setdefault(key, []).append(op)
+    return found
 
 
 def variants(make: Callable[[], Tiling], choices: TileChoices) -> tuple[t.TileKernel, ...]:
@@ -273,7 +284,8 @@ def _hoisted(body: list[t.Statement], grid: t.Grid) -> tuple[list[t.Statement], 
     if not shared or not grid.vars:
         return body, []
     renamed = {s.buffer: _single(s.buffer) for s in shared}
-    rest = [s for s in body if s not in shared]
+    moved = set(map(id, shared))
+    rest = [s for s in body if id(s) not in moved]
     return [_rebuffer(s, renamed) for s in rest], once
 
 

@@ -32,7 +32,8 @@ class Storage:
     """Places of values, the program's tensors, which values groups write where, and the copies behind or inside items.
 
     ``instead[op]`` are copies that stand for a write or go before a loop or branch, ``closing[region]`` those at the end of a region,
-    ``copies`` those at the very end. ``reserved`` are names that a kernel must not use for anything else.
+    ``copies`` those at the very end. ``reserved`` are names that a kernel must not use for anything else, ``order`` is where the graph
+    has its symbols and, behind them, its parameters.
     """
 
     places: dict[Value, Place] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class Storage:
     closing: dict[Region, list[Copy]] = field(default_factory=dict)
     copies: list[Copy] = field(default_factory=list)
     reserved: frozenset[str] = frozenset()
+    order: dict[str, int] = field(default_factory=dict)
 
 
 def assign(graph: Graph, partition: Partition) -> Storage:
@@ -58,13 +60,17 @@ class _Assigner:
         self.storage = Storage()
         self.liveness = Liveness(graph)
         self.names = Names({p.name for p in graph.parameters} | set(graph.symbols))
+        self.parameters = {p.name: p for p in graph.parameters}
+        self.results = frozenset(graph.results())
+        self.lying_in: dict[str, set[Value]] = {}  # the values whose places are in a tensor, by its name
+        self.last: dict[Group, int] = {}  # where the last operation of a group stands
         self.final: dict[Value, str] = {}  # values that end in an output parameter, by every name on their way
         self.preferred: dict[str, list[Op]] = {}  # by tensor, where groups begin that write a carried value into it
 
     def run(self) -> Storage:
         storage, graph = self.storage, self.graph
         for p in graph.parameters:
-            storage.places[p] = Place(p.name, p.type.shape)
+            self._put(p, Place(p.name, p.type.shape))
             if p.type.rank or p.name in graph.outputs:
                 storage.arguments.append(self._argument(p))
         for name, value in graph.outputs.items():
@@ -80,9 +86,17 @@ class _Assigner:
         storage.copies = self._exchange([Copy(v, Place(n, v.type.shape)) for n, v in final if self._elsewhere(v, Place(n, v.type.shape))])
         storage.reserved = frozenset({*(a.name for a in storage.arguments), *(w.name for w in storage.workspaces),
                                       *(p.name for p in graph.parameters), *graph.symbols})
+        storage.order = {n: i for i, n in enumerate(dict.fromkeys((*graph.symbols, *(p.name for p in graph.parameters))))}
         return storage
 
     # ---- places
+
+    def _put(self, value: Value, place: Place) -> None:
+        before = self.storage.places.get(value)
+        if before is not None:
+            self.lying_in[before.tensor].discard(value)
+        self.storage.places[value] = place
+        self.lying_in.setdefault(place.tensor, set()).add(value)
 
     def place(self, value: Value) -> Place:
         """Where a value is, giving it a workspace when it has no place yet."""
@@ -94,7 +108,7 @@ class _Assigner:
             seen = view_of(self.place(op.operands[0]), op, value)
             if seen is None:
                 raise CompilerBug("storage", f"`{op.opcode}` of a value that does not lie where fusion took it to be")
-            self.storage.places[value] = seen
+            self._put(value, seen)
             return seen
         found = self._workspace(value)
         if value in self.partition.owner:
@@ -105,7 +119,7 @@ class _Assigner:
         name = self.names.fresh(name or value.name or "work")
         self.storage.workspaces.append(Workspace(name, value.type.dtype, value.type.shape))
         place = Place(name, value.type.shape)
-        self.storage.places[value] = place
+        self._put(value, place)
         return place
 
     def _argument(self, p: Value) -> Param:
@@ -141,23 +155,23 @@ class _Assigner:
         place = Place(name, value.type.shape)
         if value.type.live != value.type.shape:
             return
-        self.storage.places[value] = place
+        self._put(value, place)
         self.storage.writes[value] = place
 
     def _old_content_read(self, writer: Group, name: str, value: Value) -> bool:
         """Whether the old content of a parameter is still read when a group writes it: later, by other lanes, or by a product."""
-        parameter = next((p for p in self.graph.parameters if p.name == name), None)
+        parameter = self.parameters.get(name)
         if parameter is None:
             return False
         seen = self.liveness.aliases(parameter)
-        if seen & {*self.graph.outputs.values(), *self.graph.returns}:
+        if not seen.isdisjoint(self.results):
             return True
-        readers = self.liveness.readers(seen)
-        mine = set(map(id, writer.ops))
         position = self.liveness.position
-        last = max(position[o] for o in writer.ops)
-        for op in readers:
-            if id(op) in mine:
+        for op in self.liveness.readers(seen):
+            last = self.last.get(writer)
+            if last is None:
+                last = self.last[writer] = max(position[o] for o in writer.ops)
+            if self.partition.owner.get(op.results[0]) is writer:
                 lanewise = all(o is parameter and o.type.shape == value.type.shape for o in op.operands if o in seen)
                 if not lanewise or op.opcode == "matmul" or writer.kind in ("matmul", "column"):
                     return True
@@ -206,14 +220,14 @@ class _Assigner:
         if not self._generated(operand):
             self.place(operand)
             tensor = self._workspace(result).tensor
-            self.storage.places[result] = compacted(tensor, result)
+            self._put(result, compacted(tensor, result))
             self.storage.instead[op] = [Copy(operand, compacted(tensor, operand))]
             return
         written = self._scratch(operand)
         seen = view_of(written, op, result)
         if seen is None:
             raise CompilerBug("storage", f"`{op.opcode}` of a generated tail")
-        self.storage.places[result] = seen
+        self._put(result, seen)
         self.storage.instead[op] = [Copy(operand, written)]
 
     def _generated(self, value: Value) -> bool:
@@ -224,10 +238,10 @@ class _Assigner:
 
     def _owned(self, value: Value) -> None:
         """A place for the result of a host operation or an uninitialised tensor: its output where it ends there alone, else a workspace."""
-        name = next((n for n, v in self.graph.outputs.items() if v is value), None)
-        parameter = next((p for p in self.graph.parameters if p.name == name), None)
+        name = next((n for n, v in self.graph.outputs.items() if v is value), None) if value in self.results else None
+        parameter = self.parameters.get(name) if name is not None else None
         if name is not None and parameter is not None and not self.liveness.is_read(parameter) and value.type.live == value.type.shape:
-            self.storage.places[value] = Place(name, value.type.shape)
+            self._put(value, Place(name, value.type.shape))
             return
         self._workspace(value)
 
@@ -252,7 +266,7 @@ class _Assigner:
             )
         )
         if direct:
-            self.storage.places[value] = window
+            self._put(value, window)
             self.storage.writes[value] = window
         else:
             if not self._generated(value):
@@ -267,7 +281,7 @@ class _Assigner:
     def _read_behind(self, value: Value, op: Op, group: Group) -> bool:
         """Whether anything but its own group reads the value behind the write ``op``, when the window may hold something newer."""
         seen = self.liveness.aliases(value)
-        if any(self.liveness.yielded.get(v) for v in seen) or seen & set(self.graph.results()):
+        if any(self.liveness.yielded.get(v) for v in seen) or not seen.isdisjoint(self.results):
             return True
         position, owner = self.liveness.position, self.partition.owner
         return any(position[r] > position[op] and r.opcode not in VIEWS and (not r.results or owner.get(r.results[0]) is not group)
@@ -276,17 +290,15 @@ class _Assigner:
     def _known_before(self, place: Place, op: Op) -> bool:
         """Whether every element read that the place depends on stands before ``op``."""
         used = place.base.variables()
-        position = self.liveness.position
-        return all(
-            position[made] < position[op] for made in position if made.opcode == "load_scalar" and made.attributes.get("symbol") in used
-        )
+        made, position = self.liveness.element_reads, self.liveness.position
+        return all(made[name] < position[op] for name in used if name in made)
 
     def _reshaped(self, value: Value) -> bool:
         """Whether a reshape sees the value, which a window of a larger tensor would not suit."""
         return any(v.op is not None and v.op.opcode == "reshape" for v in self.liveness.aliases(value) - {value})
 
     def _aliases_of_tensor(self, tensor: str) -> set[Value]:
-        return {v for v, p in self.storage.places.items() if p.tensor == tensor}
+        return self.lying_in.get(tensor, set())
 
     def _kept(self, op: Op, source: Value, result: Value, copies: list[Copy], taken: set[str] | None = None) -> Place:
         """The place of ``result``, which begins as ``source``: the same tensor when nothing needs the old content.
@@ -298,7 +310,7 @@ class _Assigner:
         if not generated and self._may_take(source, op, result):
             place = self.place(source)
             if place.dense and not place.base.terms and place.tensor not in (taken or ()):
-                self.storage.places[result] = place
+                self._put(result, place)
                 return place
         place = self._workspace(result)
         if made is None or made.opcode != "empty":
@@ -310,7 +322,7 @@ class _Assigner:
     def _may_take(self, source: Value, op: Op, result: Value) -> bool:
         """Whether the tensor of ``source`` may be overwritten from ``op`` on."""
         place = self.storage.places.get(source)
-        parameter = place is not None and any(p.name == place.tensor for p in self.graph.parameters)
+        parameter = place is not None and place.tensor in self.parameters
         if parameter and place is not None and self.final.get(result) != place.tensor:
             return False
         if source.op is not None and source.op.opcode in VIEWS:
@@ -332,7 +344,7 @@ class _Assigner:
             root = next(iter(roots)) if len(roots) == 1 else None
             keeps = root is not None and not self._generated(root) and self._may_take(root, op, result)
             if root is not None and keeps and self.place(root).dense and self.place(root).tensor not in taken:
-                self.storage.places[result] = self.place(root)
+                self._put(result, self.place(root))
             else:
                 self._workspace(result)
             taken.add(self.storage.places[result].tensor)
@@ -367,7 +379,7 @@ class _Assigner:
         for initial, argument, result in zip(op.operands, region.arguments, op.results, strict=True):
             place = self._kept(op, initial, result, copies, taken)
             taken.add(place.tensor)
-            self.storage.places[argument] = place
+            self._put(argument, place)
         self.storage.instead[op] = copies
         self._prefer(op, region)
         self._items(item.bodies[0])
@@ -383,7 +395,7 @@ class _Assigner:
             old = self._aliases_of_tensor(place.tensor)
             late = self.liveness.read_from(old, group.ops[0], None, region)
             if not late and op.opcode in ("loop", "if"):
-                self.storage.places[value] = place
+                self._put(value, place)
                 self.storage.writes[value] = place
                 self.preferred.setdefault(place.tensor, []).append(group.ops[0])
 
@@ -402,7 +414,7 @@ class _Assigner:
                 continue
             scratch = self._scratch(c.value)
             stand_in = Value(c.value.type, c.value.name)
-            self.storage.places[stand_in] = scratch
+            self._put(stand_in, scratch)
             staged.append(Copy(c.value, scratch))
             final.append(Copy(stand_in, c.place))
         return [*staged, *final]

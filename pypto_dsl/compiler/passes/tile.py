@@ -1,6 +1,7 @@
 """Tiling: every fused group becomes a structured TileKernel (or two variants), and the graph a Program."""
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -44,8 +45,9 @@ class _Steps:
 
     def items(self, items: list[Item]) -> tuple[t.Step, ...]:
         found: list[t.Step] = []
+        direct = self.direct(items)
         for item in items:
-            found += self.guards(item, items)
+            found += self.guards(item, direct)
             if isinstance(item, Group):
                 found.append(group_kernels(self.graph, item, self.places, self.partition, self.target, self.choices))
                 continue
@@ -58,21 +60,29 @@ class _Steps:
                 found.append(self.host(item.op))
         return tuple(found)
 
-    def guards(self, item: Item, items: list[Item]) -> list[t.Step]:
+    def direct(self, items: list[Item]) -> dict[Group, list[Op]]:
+        """The writes of a region whose values a group of it puts straight into their windows."""
+        groups = {item for item in items if isinstance(item, Group)}
+        found: dict[Group, list[Op]] = {}
+        for item in items:
+            if isinstance(item, Single) and item.op.opcode == "insert" and item.op.operands[1] in self.places.writes:
+                group = self.partition.owner.get(item.op.operands[1])
+                if group in groups:
+                    found.setdefault(group, []).append(item.op)
+        return found
+
+    def guards(self, item: Item, direct: Mapping[Group, Sequence[Op]]) -> list[t.Step]:
         """What must hold before an item touches memory and is not proved: windows it writes, elements it reads, axes it takes one of."""
         if isinstance(item, Nested):
             return []
         ops = list(item.ops) if isinstance(item, Group) else [item.op]
         mine = set(ops)
         if isinstance(item, Group):  # a value that a group writes straight into a window is guarded here, before the write itself
-            ops += [s.op for s in items if isinstance(s, Single) and s.op.opcode == "insert" and s.op.operands[1] in self.places.writes
-                    and self.partition.owner.get(s.op.operands[1]) is item]
-        elif (
-            item.op.opcode == "insert"
-            and self.partition.owner.get(item.op.operands[1]) in items
-            and item.op.operands[1] in self.places.writes
-        ):
-            ops = []
+            ops += direct.get(item, ())
+        elif item.op.opcode == "insert":
+            group = self.partition.owner.get(item.op.operands[1])
+            if group is not None and item.op in direct.get(group, ()):
+                ops = []
         seen: set[Op] = set()
         while ops:
             op = ops.pop()
@@ -158,10 +168,9 @@ class _Steps:
         space = value.type.live
         group = Group(len(self.partition.groups) + self.copied, "elementwise", space, [op],
                       {result: tuple(None if e.constant == 1 else i for i, e in enumerate(space))})
-        local = Storage({**self.places.places, result: copy.place}, self.places.arguments, self.places.workspaces, {result: copy.place},
-                        reserved=self.places.reserved)
-        owner = Partition([group], [group], {**self.partition.owner, result: group}, self.partition.cloned, self.partition.numbers)
-        return group_kernels(self.graph, group, local, owner, self.target, self.choices)
+        self.places.places[result] = self.places.writes[result] = copy.place
+        self.partition.owner[result] = group
+        return group_kernels(self.graph, group, self.places, self.partition, self.target, self.choices)
 
 
 def group_kernels(graph: Graph, group: Group, places: Storage, partition: Partition, target: Target, choices: TileChoices,

@@ -1,7 +1,7 @@
 """What every schedule shares: the group's tensors, folded space, loop variables, buffers, loads and stores."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -10,6 +10,7 @@ from pypto_dsl.compiler.graph import Graph, Op, Value
 from pypto_dsl.compiler.index import Index, as_index, ceildiv, minimum, var
 from pypto_dsl.compiler.passes.blocks import Names
 from pypto_dsl.compiler.passes.fuse import VIEWS, Axes, Group, Partition, covered
+from pypto_dsl.compiler.passes.places import Place
 from pypto_dsl.compiler.passes.spaces import Access, Folded, fold, layout_of
 from pypto_dsl.compiler.passes.storage import Storage
 from pypto_dsl.compiler.span import Span
@@ -44,7 +45,8 @@ class Tiling:
     inputs: dict[Key, Access] = field(init=False)
     outputs: dict[Value, Access] = field(init=False)
     folded: Folded = field(init=False)
-    views: list[Access] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)
+    views: dict[tuple[Place, Axes], Access] = field(default_factory=dict)
     read_tensors: frozenset[str] = field(init=False)
     written_tensors: frozenset[str] = field(init=False)
 
@@ -65,16 +67,16 @@ class Tiling:
     def _access(self, value: Value, axes: Axes) -> Access:
         """The tensor of a value; a second view of a tensor gets a name of its own."""
         place = self.storage.places[value]
-        for known in self.views:
-            if known.place == place and known.axes == axes:
-                return known
-        first = all(known.place.tensor != place.tensor for known in self.views)
-        name = place.tensor if first else self.names.fresh(place.tensor)
+        known = self.views.get((place, axes))
+        if known is not None:
+            return known
+        name = self.names.fresh(place.tensor) if place.tensor in self.named else place.tensor
+        self.named.add(place.tensor)
         written = place.tensor in self.written_tensors
         read = place.tensor in self.read_tensors
         role: t.Role = "inout" if written and read else "out" if written else "in"
         access = Access(name, value.type.dtype, place, axes, role)
-        self.views.append(access)
+        self.views[place, axes] = access
         return access
 
     def _inputs(self) -> dict[Key, Access]:
@@ -219,7 +221,7 @@ class Tiling:
         ordered = tuple(p for name in names for p in uses.params.get(name, ()))
         name = f"{self.graph.name}_{self.group.number}{suffix}"
         span = next((o.span for o in self.group.ops if o.span), self.graph.span)
-        return t.TileKernel(name, self.graph.name, ordered, uses.scalars(self.graph), grid, (*lets, *body),
+        return t.TileKernel(name, self.graph.name, ordered, uses.scalars(self.storage.order, self.graph.symbols), grid, (*lets, *body),
                             tuple(once), requires, unit, span, tuple(sorted(properties.items())))
 
 
@@ -254,9 +256,9 @@ class Uses:
                 stack.extend(reversed([getattr(node, f) for f in node.__dataclass_fields__]))
         return uses
 
-    def scalars(self, graph: Graph) -> tuple[t.Scalar, ...]:
-        """Extents, loop indices and elements in the graph's order, then the numbers read: parameters first."""
-        parameters = [p.name for p in graph.parameters if p.name in self.numbers]
-        others = [n for n in self.numbers if n not in parameters and n not in graph.symbols]
-        return (*(t.Scalar(n, I64) for n in graph.symbols if n in self.variables or n in self.numbers),
-                *(t.Scalar(n, self.numbers[n]) for n in [*parameters, *others]))
+    def scalars(self, order: Mapping[str, int], symbols: Container[str]) -> tuple[t.Scalar, ...]:
+        """Extents, loop indices and elements in the graph's ``order``, then the numbers read: parameters first."""
+        extents = sorted((n for n in self.variables | self.numbers.keys() if n in symbols), key=order.__getitem__)
+        parameters = sorted((n for n in self.numbers if n in order and n not in symbols), key=order.__getitem__)
+        others = [n for n in self.numbers if n not in order]
+        return (*(t.Scalar(n, I64) for n in extents), *(t.Scalar(n, self.numbers[n]) for n in [*parameters, *others]))
