@@ -462,10 +462,3 @@ def copy(b: Builder, source: View, target: View, rows: Value, cols: Value, rows_
         sweep(b, zero(b), cols, cols_extent, width, step)
 
     each(b, rows, rows_extent, row, "copy")
-
-
-def copy_rows(b: Builder, lanes: Value, target: View, row: Value, column: Value, stop: Value) -> None:
-    """Lane i of a vector to row ``row + i`` of a column, for rows below ``stop``."""
-    for lane in range(lanes.type.lanes):
-        number = row + lane
-        b.when(b.compare("slt", number, stop), lambda n=number, k=lane: b.store(b.extract(lanes, k), address(b, target, n, column)))  # type: ignore[misc]

@@ -291,6 +291,12 @@ class Builder:
         first = self.emit(type, f"insertelement {type} poison, {scalar.typed}, i64 0")
         return self.emit(type, f"shufflevector {type} {first}, {type} poison, <{lanes} x i32> zeroinitializer")
 
+    def shuffle(self, first: Value, second: Value, order: Sequence[int]) -> Value:
+        """Elements of two vectors, those of ``second`` numbered behind those of ``first``."""
+        mask = ", ".join(f"i32 {i}" for i in order)
+        result = Type(first.type.element, len(order))
+        return self.emit(result, f"shufflevector {first.typed}, {second.typed}, <{result.lanes} x i32> <{mask}>")
+
     def extract(self, vector: Value, lane: int) -> Value:
         return self.emit(Type(vector.type.element), f"extractelement {vector.typed}, i64 {lane}")
 

@@ -306,7 +306,7 @@ class _Kernel:
         step = statement.step.constant
         if step is None:
             raise CompilerBug("codegen/llvm", "a matrix product of the CPU has a constant step along k")
-        packed = [self._packed(slot, statement.target.dtype) for slot in (slots.a, slots.b)]
+        packed = [self._packed(slot, statement.target.dtype) for slot in (slots.a, slots.panel)]
 
         def turn(k: Value, _: list[Value]) -> None:
             outside = dict(self.scope)

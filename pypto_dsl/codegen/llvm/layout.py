@@ -15,6 +15,9 @@ ALIGNMENT = 64  # bytes: a cache line and the widest vector
 PAD = 16  # elements: rows in scratch are padded to the widest vector of 32-bit lanes
 
 
+PANEL = 64  # elements: columns of a matrix product that are packed together, for the widest register tile
+
+
 @dataclass(frozen=True)
 class Slot:
     """A piece of scratch: byte offset from the worker's base, elements between rows."""
@@ -36,10 +39,10 @@ class ColumnSlot:
 
 @dataclass(frozen=True)
 class ProductSlot:
-    """Scratch of a matrix product: both operands packed in the accumulator's dtype."""
+    """Scratch of a matrix product in the accumulator's dtype: the left operand packed, and a panel of the right one."""
 
     a: Slot
-    b: Slot
+    panel: Slot
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,9 @@ def plan(kernel: t.TileKernel) -> Layout:
             layout.columns.setdefault(statement.target.name, _column(scratch, statement))
         if isinstance(statement, t.Accumulate):
             depth, wide = statement.step, statement.target.dtype
-            a_slot = scratch.rows(statement.target.shape[0], depth, wide)
-            layout.products[statement.target.name] = ProductSlot(a_slot, scratch.rows(depth, statement.target.shape[1], wide))
+            # packing writes whole squares of vectors, so there is room behind the last row
+            a_slot = scratch.rows(statement.target.shape[0] + PAD, depth, wide)
+            layout.products[statement.target.name] = ProductSlot(a_slot, scratch.rows(depth + PAD, as_index(PANEL), wide))
         for buffer in written(statement):
             if buffer.name not in layout.slots and buffer.name not in direct:
                 layout.slots[buffer.name] = _slot(scratch, buffer)

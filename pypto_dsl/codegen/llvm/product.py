@@ -1,29 +1,30 @@
-"""Matrix products: operands packed and widened, then register tiles of one ascending-k chain of fused multiply-adds per element."""
+"""Matrix products: panels of packed columns and register tiles, one ascending-k chain of fused multiply-adds per element."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto_dsl.codegen.llvm import elements
-from pypto_dsl.codegen.llvm.block import UNKNOWN, copy_rows, each, sweep
+from pypto_dsl.codegen.llvm.block import UNKNOWN, each, sweep
 from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import View, address, zero
 from pypto_dsl.codegen.llvm.lanes import Position, load_vector
+from pypto_dsl.codegen.llvm.layout import PANEL
 from pypto_dsl.compiler.dtypes import DType
 
-TILE_ROWS = 6
-TILE_VECTORS = {512: 4, 256: 2, 128: 2}  # vectors per row of a register tile: accumulators, operands and a broadcast fit
+TILE_ROWS = (6, 4, 2, 1)  # of register tiles: as many as fit, then what is left
+TILE_VECTORS = {512: 4, 256: 2, 128: 2}  # f32 vectors per row of a register tile: accumulators, operands and a broadcast fit
 
 
 @dataclass(frozen=True)
 class Step:
-    """One k-step of a product: views of both operands ([m, k] and [k, n]), their packed copies, the accumulator, extents."""
+    """One k-step of a product: views of both operands ([m, k] and [k, n]), room for packed copies, the accumulator, extents."""
 
     a: View
     b: View
     packed_a: View
-    packed_b: View
+    panel: View
     target: View
     m: Value
     n: Value
@@ -31,71 +32,43 @@ class Step:
 
 
 def emit_step(b: Builder, step: Step) -> None:
-    """target += a @ b over the step's k."""
-    pack(b, step.b, step.packed_b, step.k, step.n)
+    """target += a @ b over the step's k: for each panel of columns, packed where it is used next, all rows."""
     left = step.a
     if not (left.dtype is step.target.dtype and left.column_stride.name == "1"):
-        pack(b, step.a, step.packed_a, step.m, step.k)
+        _pack(b, step.a, step.packed_a, step.m, step.k)
         left = step.packed_a
     width = b.level.float_lanes
-    wide = TILE_VECTORS[b.level.vector_bits]
-    full_rows = _multiple(b, step.m, TILE_ROWS)
+    vectors = max(1, TILE_VECTORS[b.level.vector_bits] * 4 // step.target.dtype.itemsize)
+    columns = width * vectors
+    assert columns <= PANEL, "a panel has room for a tile's columns"
 
-    def columns(vectors: int) -> Callable[[Value, list[Value]], None]:
-        def column(j: Value, _: list[Value]) -> None:
-            b.loop(0, full_rows, TILE_ROWS, lambda i, _: _tile(b, step, left, i, j, TILE_ROWS, vectors), hint="tile")
-            b.loop(full_rows, step.m, 1, lambda i, _: _tile(b, step, left, i, j, 1, vectors), hint="row")
+    def packed(j: Value, count: Value) -> None:
+        source = View(address(b, step.b, zero(b), j), step.b.dtype, step.b.row_stride, step.b.column_stride)
+        _pack(b, source, step.panel, step.k, count)
 
-        return column
+    def panel(j: Value, _: list[Value]) -> None:
+        packed(j, b.value(j.type, columns))
+        _rows(b, step, left, zero(b), j, vectors, TILE_ROWS)
 
-    full = step.n & -(width * wide)
-    b.loop(0, full, width * wide, columns(wide), hint="panel")
-    b.loop(full, step.n, width, columns(1), hint="vector")
+    def rest() -> None:
+        packed(full, step.n - full)
+        b.loop(full, step.n, width, lambda j, _: _rows(b, step, left, j - full, j, 1, (TILE_ROWS[0], 1)), hint="vector")
 
-
-def _multiple(b: Builder, value: Value, of: int) -> Value:
-    return b.binary("udiv", value, of) * of
-
-
-def pack(b: Builder, source: View, target: View, rows: Value, cols: Value) -> None:
-    """Copy a matrix into dense rows of the accumulator's dtype; the vector of a row's end is padded with anything."""
-    width = b.level.float_lanes
-    if source.column_stride.name != "1" and source.row_stride.name == "1":
-        _pack_transposed(b, source, target, rows, cols)
-        return
-
-    def row(number: Value) -> None:
-        def part(columns: Sequence[Value], mask: Value | None) -> None:
-            (column,) = columns
-            loaded = elements.from_memory(b, load_vector(b, source, Position(number, column, mask), width), source.dtype)
-            b.store(_widened(b, loaded, source.dtype, target.dtype), address(b, target, number, column))
-
-        sweep(b, zero(b), cols, UNKNOWN, width, part)
-
-    each(b, rows, UNKNOWN, row, "pack")
+    full = step.n & -columns
+    b.loop(0, full, columns, panel, hint="panel")
+    b.when(b.compare("slt", full, step.n), rest)
 
 
-def _pack_transposed(b: Builder, source: View, target: View, rows: Value, cols: Value) -> None:
-    """Read along the contiguous axis, store lane by lane."""
-    width = b.level.float_lanes
-
-    def column(number: Value) -> None:
-        def part(rows_here: Sequence[Value], mask: Value | None) -> None:
-            (row,) = rows_here
-            loaded = elements.from_memory(b, load_vector(b, source.turned(), Position(number, row, mask), width), source.dtype)
-            wide = _widened(b, loaded, source.dtype, target.dtype)
-            copy_rows(b, wide, target, row, number, rows)
-
-        sweep(b, zero(b), rows, UNKNOWN, width, part)
-
-    each(b, cols, UNKNOWN, column, "pack")
+def _rows(b: Builder, step: Step, left: View, at: Value, j: Value, vectors: int, sizes: Sequence[int]) -> None:
+    """All rows of the columns at ``at`` in the panel, ``j`` in the target."""
+    start = zero(b)
+    for rows in sizes:
+        stop = step.m if rows == 1 else start + b.binary("udiv", step.m - start, rows) * rows
+        b.loop(start, stop, rows, lambda i, _, r=rows: _tile(b, step, left, i, at, j, r, vectors), hint="tile")  # type: ignore[misc]
+        start = stop
 
 
-def _widened(b: Builder, value: Value, source: DType, target: DType) -> Value:
-    return elements.cast(b, value, source, target, "CAST_NONE", False, None)
-
-
-def _tile(b: Builder, step: Step, left: View, i: Value, j: Value, rows: int, vectors: int) -> None:
+def _tile(b: Builder, step: Step, left: View, i: Value, at: Value, j: Value, rows: int, vectors: int) -> None:
     """``rows`` x ``vectors`` accumulators over the step's k, loaded from and stored to the target."""
     width = b.level.float_lanes
     element = step.target.element
@@ -105,7 +78,7 @@ def _tile(b: Builder, step: Step, left: View, i: Value, j: Value, rows: int, vec
     starts = [address(b, left, i + r if r else i, zero(b)) for r in range(rows)]
 
     def turn(k: Value, accumulators: list[Value]) -> list[Value]:
-        right = [b.load(lanes, address(b, step.packed_b, k, j + v * width if v else j)) for v in range(vectors)]
+        right = [b.load(lanes, address(b, step.panel, k, at + v * width)) for v in range(vectors)]
         result = []
         for r in range(rows):
             factor = b.splat(b.load(scalar, b.offset(starts[r], k, element)), width)
@@ -118,3 +91,60 @@ def _tile(b: Builder, step: Step, left: View, i: Value, j: Value, rows: int, vec
         b.store(value, place)
 
 
+# ---- packing ---------------------------------------------------------------------------------------------------------------
+
+
+def _pack(b: Builder, source: View, target: View, rows: Value, cols: Value) -> None:
+    """Copy a matrix into dense rows of the accumulator's dtype; what fills the last vector of a row may be anything."""
+    width = b.level.float_lanes
+    if source.column_stride.name != "1" and source.row_stride.name == "1":
+        _pack_turned(b, source, target, rows, cols)
+        return
+
+    def row(number: Value) -> None:
+        def part(columns: Sequence[Value], mask: Value | None) -> None:
+            for column in columns:
+                loaded = elements.from_memory(b, load_vector(b, source, Position(number, column, mask), width), source.dtype)
+                b.store(_widened(b, loaded, source.dtype, target.dtype), address(b, target, number, column))
+
+        sweep(b, zero(b), cols, UNKNOWN, width, part, 2)
+
+    each(b, rows, UNKNOWN, row, "pack")
+
+
+def _pack_turned(b: Builder, source: View, target: View, rows: Value, cols: Value) -> None:
+    """Copy a matrix that lies along its columns, by squares that are transposed in registers; the last rows element by element."""
+    width = b.level.float_lanes
+    full = rows & -width
+    last = cols - 1
+
+    def square(row: Value, column: Value) -> None:
+        lines = []
+        for k in range(width):
+            line = Position(b.intrinsic("llvm.smin", column + k, last), row, None)
+            loaded = elements.from_memory(b, load_vector(b, source.turned(), line, width), source.dtype)
+            lines.append(_widened(b, loaded, source.dtype, target.dtype))
+        for k, turned in enumerate(_transposed(b, lines)):
+            b.store(turned, address(b, target, row + k, column))
+
+    def single(row: Value, column: Value) -> None:
+        element = b.load(Type(source.element), address(b, source, row, column))
+        b.store(_widened(b, elements.from_memory(b, element, source.dtype), source.dtype, target.dtype), address(b, target, row, column))
+
+    b.loop(0, cols, width, lambda c, _: (b.loop(0, full, width, lambda r, _: square(r, c), hint="square"), None)[1], hint="columns")
+    b.loop(full, rows, 1, lambda r, _: (b.loop(0, cols, 1, lambda c, _: single(r, c), hint="element"), None)[1], hint="last")
+
+
+def _transposed(b: Builder, lines: Sequence[Value]) -> list[Value]:
+    """A square of vectors with rows and columns exchanged: as many perfect shuffles of the first half with the second as it takes."""
+    count = len(lines)
+    low, high = ([n for i in range(start, start + count // 2) for n in (i, count + i)] for start in (0, count // 2))
+    every = list(lines)
+    for _ in range(count.bit_length() - 1):
+        pairs = zip(every[:count // 2], every[count // 2:], strict=True)
+        every = [b.shuffle(x, y, order) for x, y in pairs for order in (low, high)]
+    return every
+
+
+def _widened(b: Builder, value: Value, source: DType, target: DType) -> Value:
+    return elements.cast(b, value, source, target, "CAST_NONE", False, None)
