@@ -248,8 +248,14 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 @op(types=typing.float_unary, shape=shapes.same, reference=ref.logit, family="elementwise", bound={"f32": 6},
     derivation="log1p's 3 and a quotient near 1/2; elsewhere log's 1 and two roundings", dtypes=typing.FLOATS)
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """``log(input / (1 - input))``, of ``input`` clipped to [eps, 1 - eps] when given; NaN outside [0, 1]."""
-    x = input if eps is None else minimum(maximum(input, eps), 1.0 - eps)
+    """``log(input / (1 - input))``, of ``input`` clipped to [eps, 1 - eps] when given; NaN outside [0, 1].
+
+    FP32 has no number between 1 - 2**-24 and 1: a smaller ``eps`` leaves 1, whose logit is inf.
+    """
+    x = input
+    if eps is not None:
+        low, high = ref.clipping(eps, input.type.dtype)
+        x = minimum(maximum(input, low), high)
     rest = sub(1.0, x)
     near = log1p(div(mul(sub(x, 0.5), 2.0), rest))
     far = sub(log(x), log1p(neg(x)))

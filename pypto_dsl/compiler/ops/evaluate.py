@@ -71,12 +71,18 @@ def unrounded(op: Op, how: Plan, operands: Sequence[Array], symbols: Mapping[str
     wide = [a.astype(np.float64) if d.is_float and op.opcode not in MOVED else a for a, d in zip(arrays, dtypes, strict=True)]
     keywords: dict[str, Any] = {**op.attributes, "symbols": symbols, "dtype": op.results[0].type.dtype, "type": op.results[0].type}
     if dtypes:
+        keywords |= {name: _landed(value, dtypes[0]) for name, value in op.attributes.items()}
         keywords["source"] = dtypes[0]
     if op.opcode == "reshape":
         keywords["shape"] = op.results[0].type.live  # the elements of a tail are compacted
     with np.errstate(all="ignore"):
         made = how.definition.meaning(*_placed(op, _aligned(op, how, wide)), **keywords)
     return tuple(np.asarray(r) for r in (made if isinstance(made, tuple) else (made,)))
+
+
+def _landed(value: Any, dtype: DType) -> Any:
+    """An attribute as the operation computes with it: a float beside floats of at most 32 bits is a float of f32."""
+    return float(np.float32(value)) if type(value) is float and dtype.is_float and dtype.bits < 64 else value
 
 
 def constant(op: Op) -> Array:

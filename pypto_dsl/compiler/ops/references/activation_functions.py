@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pypto_dsl.compiler.dtypes import F32, DType
 from pypto_dsl.compiler.ops import reference
 from pypto_dsl.compiler.ops.references.functions import Array
 
@@ -115,9 +116,17 @@ def relu(x: Array, **_: Any) -> Array:
     return reference.maximum(x, np.zeros_like(x))
 
 
-def logit(x: Array, eps: float | None = None, **_: Any) -> Array:
+def clipping(eps: float, source: DType) -> tuple[float, float]:
+    """(eps, 1 - eps) as the dtype has them: in f32 the upper one is 1 below 2**-25."""
+    if source.bits >= 64:
+        return eps, 1.0 - eps
+    low = np.float32(eps)
+    return float(low), float(np.float32(1.0) - low)
+
+
+def logit(x: Array, eps: float | None = None, source: DType = F32, **_: Any) -> Array:
     """log(x / (1 - x)), of x clipped to [eps, 1 - eps] when given."""
-    inside = x if eps is None else np.clip(x, eps, 1.0 - eps)
+    inside = x if eps is None else np.clip(x, *clipping(eps, source))
     with np.errstate(all="ignore"):
         centred = inside - 0.5
         near = 2.0 * np.arctanh(2.0 * centred)
