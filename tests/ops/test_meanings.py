@@ -15,6 +15,7 @@ from samples import floats
 from pypto_dsl.compiler.dtypes import F32
 from pypto_dsl.compiler.ops import REGISTRY
 
+SLOPE = float(np.float32(0.01))  # a number of the formula lands on the dtype of the computation
 RNG = np.random.default_rng(11)
 WIDE = np.concatenate([RNG.uniform(-6, 6, 30), RNG.normal(size=12) * 1e-3, [0.5, -0.5, 1.0, 2.0, 1e-30, 20.0]]).astype(np.float32)
 UNIT = np.concatenate([RNG.uniform(-1, 1, 30), [0.5, -0.5, 1e-7, 0.999]]).astype(np.float32)
@@ -62,8 +63,8 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "sign": (mp.sign, WIDE), "relu": (lambda x: max(x, 0), WIDE), "relu6": (lambda x: min(max(x, 0), 6), WIDE),
     "hardtanh": (lambda x: min(max(x, -1), 1), WIDE), "hardshrink": (lambda x: x if abs(x) > 0.5 else 0, WIDE),
     "softshrink": (lambda x: mp.sign(x) * max(abs(x) - mp.mpf("0.5"), 0), WIDE),
-    "leaky_relu": (lambda x: x if x > 0 else x * mp.mpf(0.01), WIDE),
-    "lrelu": (lambda x: x if x > 0 else x * mp.mpf(0.01), WIDE), "threshold": (lambda x: max(x, 0), WIDE), "positive": (lambda x: x, WIDE),
+    "leaky_relu": (lambda x: x if x > 0 else x * mp.mpf(SLOPE), WIDE),
+    "lrelu": (lambda x: x if x > 0 else x * mp.mpf(SLOPE), WIDE), "threshold": (lambda x: max(x, 0), WIDE), "positive": (lambda x: x, WIDE),
     "reciprocal_no_nan": (lambda x: 1 / x, WIDE), "round": (mp.nint, WIDE), "fmax_zero": (lambda x: max(x, 0), WIDE),
 }
 BINARY: dict[str, Callable[[Any, Any], Any]] = {
