@@ -13,6 +13,8 @@ _MODULES = frozenset({"compiler", "codegen", "runtime", "frontend", "driver", "c
 
 
 def __getattr__(name: str) -> Any:
+    if name == "runtime":  # the language enters PyPTO's names into it
+        importlib.import_module("pypto_dsl.frontend.namespace")
     if name in _MODULES:
         return importlib.import_module(f"pypto_dsl.{name}")
     if name.startswith("__"):

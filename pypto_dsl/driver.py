@@ -25,7 +25,7 @@ from pypto_dsl.frontend.options import KernelOptions, kernel_options, outside, t
 from pypto_dsl.frontend.rewrite import definition_of
 from pypto_dsl.frontend.scalar import SymbolicScalar
 from pypto_dsl.frontend.spans import here, node_span
-from pypto_dsl.frontend.tensor import Tensor
+from pypto_dsl.frontend.tensor import Declared, Tensor
 from pypto_dsl.frontend.trace import NeedsValue, current
 from pypto_dsl.frontend.verify import compare, pending
 from pypto_dsl.frontend.vocabulary import Annotation, TileOpFormat
@@ -273,7 +273,7 @@ class Kernel:
         if is_array(x):
             return checked(name, x, promise, lambda: self._declared_at(name), self.name)
         raise error("PT701", f"`{name}` of {self.name} is a tensor, and got {value_text(x)}", here(),
-                    help="pass a NumPy array, or a torch tensor on the CPU")
+                    help="pass a NumPy array, np.ones((8, 8), np.float32), or a torch tensor on the CPU")
 
     def _refuse_arrays(self, name: str, x: Any) -> None:
         inside = x.values() if isinstance(x, dict) else x if isinstance(x, (list, tuple)) else ()
@@ -320,8 +320,8 @@ class Kernel:
                 break
             except NeedsValue as needed:
                 if needed.parameter not in arguments.floats:
-                    raise error("PT103", f"Python needs the number behind `{needed.parameter}`, which is only known when the kernel runs",
-                                here(), help="compute it outside the kernel and pass it") from None
+                    raise error("PT103", f"Python needs the number in `{needed.parameter}`, which is only there when the kernel runs",
+                                needed.span, help=f"compute with the tensor `{needed.parameter}` itself, or pass it as a Python float") from None
                 why = f"Python needs the value of `{needed.parameter}`"
                 self._constant_floats[needed.parameter] = why
                 floats = dict(arguments.floats)
@@ -485,7 +485,7 @@ def _annotations_of(function: FunctionType) -> dict[str, Any]:
             except KernelError as wrong:
                 raise _InAnnotation(name, wrong.diagnostic) from None
         found = evaluated
-    return {n: a for n, a in found.items() if n != "return"}
+    return {n: a.annotation if isinstance(a, Declared) else a for n, a in found.items() if n != "return"}
 
 
 def jit(function: Any = None, **options: Any) -> Any:

@@ -16,7 +16,7 @@ from pypto_dsl.compiler.index import Index, Spelling, text
 from pypto_dsl.compiler.ops.shapes import KEEPDIM, shape_text
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.spans import here
-from pypto_dsl.frontend.vocabulary import Annotation
+from pypto_dsl.frontend.vocabulary import Annotation, TileOpFormat
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -32,12 +32,17 @@ def _torch() -> Any:
 
 def is_array(x: object) -> bool:
     """Whether ``x`` is an array of some maker. NumPy scalars are numbers, not arrays."""
-    if isinstance(x, np.ndarray):
+    if isinstance(x, (np.ndarray, HostTensor)):
         return True
     if isinstance(x, (np.generic, type)):
         return False
     return hasattr(x, "__dlpack__") or hasattr(x, "__array_interface__") or (
         getattr(_torch(), "Tensor", None) is not None and isinstance(x, _torch().Tensor))
+
+
+# DLPack's numbers of kinds of devices.
+_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 12: "Ascend", 14: "oneAPI"}
+_HOST_MEMORY = frozenset({1, 3, 11, 13})  # those whose memory the CPU reads: its own, pinned by CUDA or ROCm, managed
 
 
 def as_array(x: Any, name: str = "") -> Array:
@@ -47,12 +52,18 @@ def as_array(x: Any, name: str = "") -> Array:
     """
     if isinstance(x, np.ndarray):
         return x
+    if isinstance(x, HostTensor):
+        return x.array
     torch = _torch()
     if torch is not None and isinstance(x, getattr(torch, "Tensor", ())):
         return _torch_array(torch, x, name)
     try:
         if hasattr(x, "__array_interface__"):
             return np.asarray(x)
+        device = x.__dlpack_device__()[0]
+        if device not in _HOST_MEMORY:
+            raise error("PT705", f"`{name}` ({type(x).__name__}) is on {_DEVICES.get(int(device), f'device kind {int(device)}')}, and kernels run on "
+                        "the CPU here", here(), help=f"copy it to the CPU's memory first: {name or 'x'}.cpu()")
         return np.from_dlpack(x)
     except (BufferError, TypeError, ValueError, RuntimeError) as failed:
         raise error("PT708", f"`{name}` ({type(x).__name__}) cannot be read as an array: {failed}", here(),
@@ -68,6 +79,52 @@ def _torch_array(torch: Any, x: Any, name: str) -> Array:
     bits = _TORCH_BITS.get(str(x.dtype).removeprefix("torch."))
     array: Array = x.numpy() if bits is None else x.view(getattr(torch, bits[0])).numpy().view(bits[1])
     return array
+
+
+@dataclass(frozen=True, eq=False)
+class HostTensor:
+    """An array under a name, as `pypto.from_torch` gives it: an argument of kernels whose ``dynamic_axis`` stay symbols."""
+
+    given: Any
+    array: Array
+    dtype: DType
+    name: str = ""
+    dynamic_axis: tuple[int, ...] = ()
+    format: TileOpFormat = TileOpFormat.TILEOP_ND
+
+    @property
+    def shape(self) -> list[int]:
+        """The extents."""
+        return list(self.array.shape)
+
+    @property
+    def dim(self) -> int:
+        """The number of axes."""
+        return self.array.ndim
+
+
+def from_torch(tensor: Any, name: str = "", *, dynamic_axis: Sequence[int] | None = None, tensor_format: TileOpFormat | None = None,
+               dtype: DType | None = None) -> HostTensor:
+    """A torch tensor on the CPU, or any other array, as an argument: its elements are not copied. A scalar has one axis.
+
+    ``dynamic_axis`` names axes over which a kernel is not compiled again, where its annotation says nothing; ``dtype`` reads the bits as
+    another dtype of the same width. Raises PT702 for one of another width, PT705 and PT708 as calls do, PT309 for an axis that is none.
+    """
+    array = as_array(tensor, name or "tensor")
+    array = array.reshape(1) if array.ndim == 0 else array
+    if dtype is not None and dtype.numpy != array.dtype:
+        if dtype.itemsize != array.dtype.itemsize:
+            raise error("PT702", f"`{name or 'tensor'}` has elements of {array.dtype.itemsize} bytes, and {dtype.pypto} of "
+                        f"{dtype.itemsize}", here(), help="convert the tensor first")
+        array = array.view(dtype.numpy)
+    found = of_numpy(array.dtype)
+    if found is None:
+        raise error("PT708", f"from_torch: an array of dtype {array.dtype} has no twin here", here())
+    axes = tuple(a + array.ndim if a < 0 else a for a in dynamic_axis or ())
+    wrong = [a for a in axes if not 0 <= a < array.ndim]
+    if wrong:
+        raise error("PT309", f"from_torch: `dynamic_axis` names axis {wrong[0]} of a tensor with {array.ndim}", here())
+    return HostTensor(tensor, array, found, name, axes, tensor_format or TileOpFormat.TILEOP_ND)
 
 
 @dataclass(frozen=True)
@@ -114,7 +171,9 @@ def checked(name: str, given: Any, promise: Annotation, declared_at: Callable[[]
             raise error("PT704", f"`{name}` of {kernel} does not match the shape: axis {axis} is annotated {entry}, "
                         f"the array has {extent}", here(), others=others(),
                         help=f"pass an array of shape {wanted}, or annotate the axis pypto.DYNAMIC")
-    return TensorArgument(name, array, dtype, tuple(promise.is_dynamic(e) for e in pattern), given)
+    open_ = given.dynamic_axis if isinstance(given, HostTensor) else ()
+    dynamic = tuple(promise.is_dynamic(e) or (axis in open_ and not isinstance(e, int)) for axis, e in enumerate(pattern))
+    return TensorArgument(name, array, dtype, dynamic, given.given if isinstance(given, HostTensor) else given)
 
 
 def symbol_values(graph: Graph, arrays: Mapping[str, Array], scalars: Mapping[str, int]) -> dict[str, int]:
@@ -128,18 +187,23 @@ def symbol_values(graph: Graph, arrays: Mapping[str, Array], scalars: Mapping[st
     return values
 
 
+_ACCESSES = {"load_scalar": "an element that is read", "insert": "what is written"}  # operations, in the words of a message
+
+
 def check_extents(graph: Graph, values: Mapping[str, int]) -> None:
     """Every extent that must agree agrees (PT707), and no access leaves its tensor (PT710), before anything is written."""
     for check in graph.checks:
         left, right = check.left.evaluate(values), check.right.evaluate(values)
         if left != right and check.is_bound:
             limit = text(check.right, Spelling(names=lambda name: _spelled(graph, name)))
+            what = _ACCESSES.get(check.what, check.what or "the kernel")
             raise error(
                 "PT710",
-                f"{check.what or 'the kernel'} reaches {left} where `{limit}` is {right}",
+                f"{what} begins at {-left}, before its tensor" if check.right.constant == 0 else
+                f"{what} reaches {left} where `{limit}` is {right}",
                 check.span,
                 others=_called(),
-                help="write and index inside the tensor",
+                help="guard the access, or clamp its offset: pypto.max(offset, 0), pypto.min(offset, x.shape[0] - 1)",
                 left=left,
                 right=right,
             )
@@ -185,7 +249,8 @@ def check_outputs(kernel: str, written: Sequence[tuple[str, Array]]) -> None:
                         help="pass a writable copy, or return the result instead: return value")
         if 0 in array.strides and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)) and array.size:
             raise error("PT709", f"`{name}` is written by {kernel}, and its elements share memory "
-                        f"(shape {list(array.shape)}, strides {list(array.strides)})", here(), help="pass a dense array")
+                        f"(shape {list(array.shape)}, strides {list(array.strides)})", here(),
+                        help=f"pass a dense array, such as np.empty({tuple(array.shape)}, np.{array.dtype.name})")
     for i, (name, array) in enumerate(written):
         for other, second in written[i + 1:]:
             if np.may_share_memory(array, second) and np.shares_memory(array, second):

@@ -51,6 +51,10 @@ class LoopRange:
         return isinstance(b.start, int) and isinstance(b.step, int) and isinstance(b.stop, int) and b.start < b.stop <= b.start + b.step
 
     def __iter__(self) -> Iterator[Any]:
+        trace = need("pypto.loop")
+        if trace.block is not None:
+            turns: Iterator[Any] = trace.block.turns(self)
+            return turns
         raise error("PT142", "pypto.loop in a function whose source cannot be read", here(), help=NO_SOURCE)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pypto_dsl import driver
+from pypto_dsl import driver, runtime
 from pypto_dsl.compiler.dtypes import BY_PYPTO
 from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
-from pypto_dsl.frontend import constants, loops, operations, options, pass_config, products, verify, vocabulary
+from pypto_dsl.frontend import arguments, blocks, constants, loops, operations, options, pass_config, products, verify, vocabulary
 from pypto_dsl.frontend.capture import KernelWarning
 from pypto_dsl.frontend.foreign import UnknownName, unknown
 from pypto_dsl.frontend.scalar import SymbolicScalar
@@ -30,6 +30,7 @@ NAMES: dict[str, Any] = {
     "DYNAMIC": vocabulary.DYNAMIC, "DYN": vocabulary.DYNAMIC, "STATIC": vocabulary.STATIC,
     "DataType": vocabulary.DataType, "Element": vocabulary.Element, "Tensor": Tensor, "tensor": Tensor,
     "SymbolicScalar": SymbolicScalar, "symbolic_scalar": operations.symbolic_scalar,
+    "function": blocks.function, "from_torch": arguments.from_torch,
     "jit": driver.jit, "options": options.options, "constant": constants.constant,
     "loop": loops.loop, "loop_unroll": loops.loop_unroll, "cond": loops.cond,
     "is_loop_begin": loops.is_loop_begin, "is_loop_end": loops.is_loop_end,
@@ -46,6 +47,7 @@ NAMES: dict[str, Any] = {
     "error": SimpleNamespace(FeError=KernelError, PyptoError=KernelError),
     "KernelError": KernelError, "KernelWarning": KernelWarning, "CompilerBug": CompilerBug, "Diagnostic": Diagnostic,
 }
+vars(runtime).update(blocks.RUNTIME)
 # Other names of operations in PyPTO.
 OPERATION_ALIASES = {"greater": "gt"}
 

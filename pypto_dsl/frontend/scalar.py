@@ -20,6 +20,8 @@ BoolLike: TypeAlias = Union[bool, "SymbolicBool"]
 
 # Arithmetic with floats makes a scalar tensor; `operations` enters the recorders here.
 FLOAT_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {}
+# What decides a condition that Python asks for in code that is not rewritten, or gives None; `blocks` enters one here.
+DECIDERS: list[Callable[[SymbolicBool], bool | None]] = []
 
 
 def is_integer(x: object) -> bool:
@@ -61,7 +63,7 @@ def _binary(name: str, combine: Callable[[Index, Index], Index]) -> tuple[Callab
 def _divide(combine: Callable[[Index, Index], Index]) -> Callable[[Index, Index], Index]:
     def checked(a: Index, b: Index) -> Index:
         if b.constant == 0:
-            raise error("PT112", f"`{a}` is divided by zero", here(), help="the divisor of an extent or offset must not be 0")
+            raise error("PT112", f"`{a}` is divided by zero", here(), help="divide by a number that is not 0")
         return combine(a, b)
 
     return checked
@@ -128,7 +130,8 @@ class SymbolicScalar:
         return hash(self.index)
 
     def __bool__(self) -> bool:
-        raise _no_truth(self)
+        condition = truth(self)
+        return _decided(condition, self) if isinstance(condition, SymbolicBool) else condition
 
     def __index__(self) -> int:
         if self.index.constant is not None:
@@ -186,7 +189,7 @@ class SymbolicBool:
     right: Index | SymbolicBool | None = None
 
     def __bool__(self) -> bool:
-        raise _no_truth(self)
+        return _decided(self, self)
 
     def __and__(self, other: Any) -> BoolLike:
         return both(self, other)
@@ -214,6 +217,15 @@ class SymbolicBool:
         if self.op == "value":
             return getattr(self.left, "name", "") or "a BOOL element"
         return f"{self.left!r} {self.op} {self.right!r}"
+
+
+def _decided(condition: SymbolicBool, written: object) -> bool:
+    """The arm that is recorded now, in code whose conditions are recorded path by path. Raises PT101 elsewhere."""
+    for decide in DECIDERS:
+        decided = decide(condition)
+        if decided is not None:
+            return decided
+    raise _no_truth(written)
 
 
 def _no_truth(x: object) -> Exception:

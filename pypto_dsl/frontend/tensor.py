@@ -9,7 +9,7 @@ import numpy as np
 
 from pypto_dsl.compiler.dtypes import BOOL, DType
 from pypto_dsl.compiler.errors import Label, error, value_text
-from pypto_dsl.compiler.graph import TensorType, Value
+from pypto_dsl.compiler.graph import Graph, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY, layout
 from pypto_dsl.compiler.ops.bounds import require_within
@@ -27,6 +27,7 @@ from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.trace import Cell, LocalWrite, NeedsValue, Trace, current, need, whole
 from pypto_dsl.frontend.vocabulary import Annotation, Element, TileOpFormat, annotation
 
+NOWHERE = Trace(Graph("nowhere"))  # owns what belongs to no kernel
 _NO_NUMBER = "compute with operations of pypto, which work on tensors; Python, `math` and options of operations take numbers known now"
 
 
@@ -42,9 +43,12 @@ class _TensorMeta(type):
         return annotation(item)
 
     def __call__(cls, shape: Any = None, dtype: Any = None, name: str = "", format: Any = None, **_: Any) -> Any:
-        if current() is None or shape is None:
-            return annotation(shape, dtype, format)
-        return local_tensor(shape, dtype, name)
+        if cls is not Tensor:
+            return type.__call__(cls, shape, dtype)
+        if current() is not None and shape is not None:
+            return local_tensor(shape, dtype, name)
+        made = annotation(shape, dtype, format)
+        return Declared(made, name) if made.shape is not None and made.dtype is not None else made
 
 
 class Tensor(metaclass=_TensorMeta):
@@ -151,7 +155,7 @@ class Tensor(metaclass=_TensorMeta):
                 continue
             seen.add(value)
             if value.op is None and not value.type.rank:
-                raise NeedsValue(value.name)
+                raise NeedsValue(value.name, here())
             stack += value.op.operands if value.op is not None else ()
         raise error("PT101", f"`{self!r}` has no single Python value while the kernel is read", here(), help=help)
 
@@ -258,6 +262,51 @@ def _wrong_shape(target: Tensor, source: Value) -> Exception:
                  f"{shape_text(source.type.shape)}", here(), others=others, help=help, fix=fix)
 
 
+class Declared(Tensor):
+    """`pypto.tensor(shape, dtype, name)` outside kernels: an annotation, and in a `pypto.function` block that names it a tensor."""
+
+    __slots__ = ("annotation", "declared")
+
+    def __init__(self, promise: Annotation, name: str) -> None:
+        self.annotation = promise
+        self.declared = name if isinstance(name, str) else ""
+        self.release()
+
+    def release(self) -> None:
+        """Outside every block."""
+        self.owner, self.cell = NOWHERE, Cell(self.declared)
+
+    @property
+    def shape(self) -> list[IntLike]:
+        """The extents; outside a block as they were declared, DYNAMIC ones as -1."""
+        if self.owner is NOWHERE:
+            return [e if isinstance(e, int) else -1 for e in self.annotation.shape or ()]
+        return [scalar(e) for e in self.type.shape]
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        assert self.annotation.dtype is not None
+        return self.annotation.dtype
+
+    @property
+    def dim(self) -> int:
+        """The number of axes."""
+        return len(self.annotation.shape or ())
+
+    @property
+    def name(self) -> str:
+        """The name it was declared with."""
+        return self.cell.name or self.declared
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.declared = self.cell.name = name
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.declared or 'unnamed'}: {self.annotation.shape} {self.annotation.dtype})"
+
+
 class Window:
     """A subscript as offsets and extents, with the axes that integer subscripts drop."""
 
@@ -283,7 +332,8 @@ class Window:
             raise error("PT131", "a tensor cannot be an index of a tensor", here(), help="use pypto.gather or pypto.index_select")
         if not isinstance(key, slice):
             if not isinstance(key, (int, np.integer, SymbolicScalar)) or isinstance(key, bool):
-                raise error("PT131", f"`{key!r}` cannot be an index of a tensor", here(), help="indices are integers and slices")
+                raise error("PT131", f"`{key!r}` cannot be an index of a tensor", here(),
+                            help="indices are integers and slices, x[0:4]; pypto.index_select chooses rows by a tensor, pypto.where elements by a mask")
             start: Any = key + extent if isinstance(key, int) and key < 0 else key
             if isinstance(start, int) and isinstance(extent, int) and not 0 <= start < extent:
                 raise error("PT132", f"index {key} is outside axis {axis} of extent {extent}", here(),
@@ -391,7 +441,7 @@ def truth_of(tensor: Tensor, fix: Callable[[Span | None], str | None] = lambda _
     """A scalar tensor as a condition. Raises PT101 for a tensor of several elements; ``fix`` gives what to write at the place."""
     if tensor.dim:
         span = here()
-        raise error("PT101", f"`{tensor!r}` has no single truth value", span, fix=fix(span),
+        raise error("PT101", f"a tensor of shape {shape_text(tensor.type.shape)} has no single truth value", span, fix=fix(span),
                     help="use pypto.where(condition, a, b), and & and | between conditions, element by element")
     value = tensor.value
     return SymbolicBool("value", value if tensor.dtype is BOOL else tensor.owner.emit(lambda: ne(value, 0)))

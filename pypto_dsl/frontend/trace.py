@@ -157,6 +157,7 @@ class Trace:
         self.local_writes: list[LocalWrite] = []
         self.hints: list[tuple[str, str, Span | None]] = []
         self.policies: dict[tuple[Cell, Any], bool] = {}
+        self.block: Any = None  # the `Recording` of a `pypto.function` block, whose code is not rewritten
         self.functions: dict[int, Any] = {}
         self.taken: set[str] = set()
 
