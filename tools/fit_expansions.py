@@ -40,6 +40,11 @@ def _near_zero(value: Function, limit: float, otherwise: float) -> Function:
     return lambda z: value(z) if z > limit else mp.mpf(otherwise)
 
 
+def _shrink(z: mp.mpf) -> mp.mpf:
+    x = mp.sqrt(z)
+    return (x - mp.tanh(x)) / x**3
+
+
 def _tail(t: mp.mpf) -> mp.mpf:
     u = 2 * (1 + t) / (1 - t)
     return mp.exp(u * u) * mp.erfc(u) * (1 + 2 * u)
@@ -65,6 +70,7 @@ FITS: dict[str, tuple[Function, float, float, int, Function]] = {
     "COSINE": (_near_zero(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 1e-8, 1 / 24), 0.0, (math.pi / 4) ** 2, 2, lambda z: z * z),
     "ARC_TANGENT": (_near_zero(lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 1e-12, -1 / 3), 0.0,
                     1.001 * math.tan(math.pi / 8) ** 2, 4, lambda z: z),
+    "SHRINK": (_near_zero(_shrink, 1e-10, 1 / 3), 0.0, 1.0, 7, lambda z: 1 / _shrink(z)),
     "TAIL": (_tail, (0.4 - 2) / 2.4, 8.2 / 12.2, 8, lambda t: 1 / _tail(t)),
     "INVERSE_NEAR": (lambda s: _inverse(s + 2.5), -2.5, 2.5, 9, lambda s: 1 / _inverse(s + 2.5)),
     "INVERSE_FAR": (lambda s: _inverse((s + 3) ** 2), math.sqrt(5) - 3, math.sqrt(17) - 3, 9, lambda s: 1 / _inverse((s + 3) ** 2)),
