@@ -43,7 +43,7 @@ FITS: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
     "inverse far": (lambda w: inverse(w, value(mp.sqrt(w) - 3, special.INVERSE_FAR)), 5.0, 17.0, -23.5),
     "i0 near": (near(0, special.I0_NEAR), 1e-3, 8.0, -24.5), "i1 near": (near(1, special.I1_NEAR), 1e-3, 8.0, -24.5),
     "i0 far": (far(0, special.I0_FAR), 8.0, 100.0, -24.5), "i1 far": (far(1, special.I1_FAR), 8.0, 100.0, -24.5),
-    "shrink": (lambda x: x**3 * value(x * x, activations.SHRINK) / (x - mp.tanh(x)) - 1, 1e-2, 1.0, -24),
+    "shrink": (lambda x: x**3 * value(x * x, activations.SHRINK) / (x - mp.tanh(x)) - 1, 1e-2, 1.0, -23.7),
 }
 
 
