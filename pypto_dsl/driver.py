@@ -153,9 +153,11 @@ class Kernel:
             return HOOKS.call(self.function, *args, **kwargs)
         repeated = self._repeated
         if repeated is not None and not kwargs and tiles_outside() is None and pending() is None:
-            result = repeated[0].run(args)
+            form, found = repeated
+            launch = form.launch
+            result = form.run(args) if launch is None else None if launch(*args) else MISSED
             if result is not MISSED:
-                self._last = repeated[1]
+                self._last = found
                 return result
         return self._run(args, kwargs, self.options.target or targets.DEFAULT)
 

@@ -21,7 +21,7 @@ class Direct:
     writeable outputs, overlap, exact floats. What is left to compare here are plain values and the variables that the kernel read.
     """
 
-    __slots__ = ("_constants", "_count", "_fixed", "_launch", "_pick", "_reads", "_returned", "_single")
+    __slots__ = ("_constants", "_count", "_fixed", "_launch", "_pick", "_reads", "_returned", "_single", "launch")
 
     def __init__(self, launch: Callable[..., bool], order: Sequence[int], count: int, constants: tuple[float, ...],
                  fixed: Sequence[tuple[int, Any]], made: Sequence[tuple[tuple[int, ...], np.dtype[Any]]], captured: Captured) -> None:
@@ -35,6 +35,8 @@ class Direct:
         self._returned = tuple(made)
         self._single = captured.returns == "single"
         self._reads = tuple(captured.reads)
+        # the launcher where it takes a call's arguments as they are and nothing else is to be looked at
+        self.launch = launch if self._pick is None and not self._reads else None
 
     def run(self, args: tuple[Any, ...]) -> Any:
         """Run on these arguments and give what the kernel returns, or MISSED."""
