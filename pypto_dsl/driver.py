@@ -323,7 +323,8 @@ class Kernel:
             except NeedsValue as needed:
                 if needed.parameter not in arguments.floats:
                     raise error("PT103", f"Python needs the number in `{needed.parameter}`, which is only there when the kernel runs",
-                                needed.span, help=f"compute with the tensor `{needed.parameter}` itself, or pass it as a Python float") from None
+                                needed.span,
+                                help=f"compute with the tensor `{needed.parameter}` itself, or pass it as a Python float") from None
                 why = f"Python needs the value of `{needed.parameter}`"
                 self._constant_floats[needed.parameter] = why
                 floats = dict(arguments.floats)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from pypto_dsl.compiler import catalogue
 from pypto_dsl.compiler.span import Span
 
 
@@ -80,9 +81,14 @@ MOST_SHOWN = 40  # characters of an object's own text in a message
 
 
 def value_text(value: object) -> str:
-    """A value that a message says it got: `None`, `str 'x'`, `the module math`, `an Odd`; no addresses, no long texts."""
+    """A value that a message says it got: `None`, `str 'x'`, `the module math`, `a value of type Odd`; no addresses, no long texts.
+
+    What stands for a name without a value raises instead, in a method ``__refuse__`` of its type: why there is none says more.
+    """
     if value is None:
         return "None"
+    if (refuse := getattr(type(value), "__refuse__", None)) is not None:
+        refuse(value)
     if isinstance(value, type):
         return f"the type {value.__name__}"
     if isinstance(value, ModuleType):
@@ -92,7 +98,7 @@ def value_text(value: object) -> str:
         return f"an int of {value.bit_length()} bits"
     shown = "" if callable(value) or type(value).__repr__ is object.__repr__ else repr(value)
     if not shown or len(shown) > MOST_SHOWN or "\n" in shown or shown.startswith("<"):
-        return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+        return f"a value of type {name}"
     return f"{name} {shown}"
 
 
@@ -122,6 +128,8 @@ class CompilerBug(Exception):
 
 def error(code: str, message: str, span: Span | None = None, *, label: str = "", others: tuple[Label, ...] = (),
           notes: tuple[str, ...] = (), help: str = "", fix: str | None = None, **fields: Any) -> KernelError:
-    """Build the KernelError of one mistake; raise what it returns."""
+    """Build the KernelError of one mistake; raise what it returns. Without ``help`` it is what the code's page says to do."""
+    entry = None if help else catalogue.find(code)
+    help = help or ("" if entry is None else entry.advice)
     primary = Label(span, label) if span is not None else None
     return KernelError(Diagnostic(code, message, primary, others, notes, help, fix, "error", fields))

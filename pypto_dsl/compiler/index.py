@@ -261,6 +261,22 @@ def _extreme(op: AtomOp, a: IndexLike, b: IndexLike) -> Index:
     return _compound(op, *sorted((a, b), key=lambda x: (x.is_constant, repr(x))))
 
 
+def _bounds(x: Index) -> tuple[int | None, int | None]:
+    """The least and the largest value that constants inside ``x`` leave: 0 and 6 for max(min(M, 6), 0); None where nothing is known."""
+    if x.constant is not None:
+        return x.constant, x.constant
+    if len(x.terms) != 1 or x.terms[0][1] != 1 or len(x.terms[0][0]) != 1:
+        return None, None
+    atom = x.terms[0][0][0]
+    if not isinstance(atom, Compound) or atom.op not in ("min", "max"):
+        return None, None
+    (low, high), (lower, higher) = _bounds(atom.a), _bounds(atom.b)
+    lows, highs = [x for x in (low, lower) if x is not None], [x for x in (high, higher) if x is not None]
+    if atom.op == "max":
+        return max(lows, default=None), max(highs) if len(highs) == 2 else None
+    return min(lows) if len(lows) == 2 else None, min(highs, default=None)
+
+
 def minimum(a: IndexLike, b: IndexLike) -> Index:
     """The smaller of two Indexes."""
     return _extreme("min", a, b)
@@ -269,6 +285,15 @@ def minimum(a: IndexLike, b: IndexLike) -> Index:
 def maximum(a: IndexLike, b: IndexLike) -> Index:
     """The larger of two Indexes."""
     return _extreme("max", a, b)
+
+
+def at_most(a: IndexLike, b: IndexLike) -> Index:
+    """The smaller of two Indexes, and only one of them where the constants inside decide: max(min(M, 6), 0) for it and 6."""
+    a, b = as_index(a), as_index(b)
+    (low, high), (lower, higher) = _bounds(a), _bounds(b)
+    if high is not None and lower is not None and high <= lower:
+        return a
+    return b if higher is not None and low is not None and higher <= low else minimum(a, b)
 
 
 def is_maximum_with(x: Index, part: Index) -> bool:

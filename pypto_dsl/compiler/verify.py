@@ -64,16 +64,28 @@ class _Equalities:
 
     def __init__(self, checks: list[Check]) -> None:
         self.parent: dict[Index, Index] = {}
+        self.names: dict[str, Index] = {}
         for check in checks:
-            self.parent[self.root(check.left)] = self.root(check.right)
+            self._join(check.left, check.right)
+        self.names = {x.name: self._root(x) for x in self.parent if x.name is not None}
+        for check in checks:  # M*N == 48 is K*N == 48 where M == K
+            self._join(check.left.substitute(self.names), check.right.substitute(self.names))
 
-    def root(self, x: Index) -> Index:
+    def _join(self, a: Index, b: Index) -> None:
+        a, b = self._root(a), self._root(b)
+        if a != b and a.is_constant:
+            a, b = b, a
+        if a != b:
+            self.parent[a] = b
+
+    def _root(self, x: Index) -> Index:
         while (above := self.parent.get(x, x)) != x:
             x = above
         return x
 
     def __call__(self, a: Index, b: Index) -> bool:
-        return a == b or self.root(a) == self.root(b)
+        return a == b or self._root(a) == self._root(b) or (
+            bool(self.names) and self._root(a.substitute(self.names)) == self._root(b.substitute(self.names)))
 
 
 class _Verifier:

@@ -42,6 +42,13 @@ def is_array(x: object) -> bool:
 
 # DLPack's numbers of kinds of devices.
 _DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 12: "Ascend", 14: "oneAPI"}
+# DLPack's numbers of kinds of devices.
+_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 12: "Ascend", 14: "oneAPI"}
+_HOST_MEMORY = frozenset({1, 3, 11, 13})  # those whose memory the CPU reads: its own, pinned by CUDA or ROCm, managed
+
+
+# DLPack's numbers of kinds of devices.
+_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 12: "Ascend", 14: "oneAPI"}
 _HOST_MEMORY = frozenset({1, 3, 11, 13})  # those whose memory the CPU reads: its own, pinned by CUDA or ROCm, managed
 
 
@@ -62,8 +69,9 @@ def as_array(x: Any, name: str = "") -> Array:
             return np.asarray(x)
         device = x.__dlpack_device__()[0]
         if device not in _HOST_MEMORY:
-            raise error("PT705", f"`{name}` ({type(x).__name__}) is on {_DEVICES.get(int(device), f'device kind {int(device)}')}, and kernels run on "
-                        "the CPU here", here(), help=f"copy it to the CPU's memory first: {name or 'x'}.cpu()")
+            where = _DEVICES.get(int(device), f"device kind {int(device)}")
+            raise error("PT705", f"`{name}` ({type(x).__name__}) is on {where}, and kernels run on the CPU here", here(),
+                        help=f"copy it to the CPU's memory first: {name or 'x'}.cpu()")
         return np.from_dlpack(x)
     except (BufferError, TypeError, ValueError, RuntimeError) as failed:
         raise error("PT708", f"`{name}` ({type(x).__name__}) cannot be read as an array: {failed}", here(),
@@ -185,6 +193,9 @@ def symbol_values(graph: Graph, arrays: Mapping[str, Array], scalars: Mapping[st
         elif symbol.kind == "scalar":
             values[symbol.name] = scalars[symbol.parameter or symbol.name]
     return values
+
+
+_ACCESSES = {"load_scalar": "an element that is read", "insert": "what is written"}  # operations, in the words of a message
 
 
 _ACCESSES = {"load_scalar": "an element that is read", "insert": "what is written"}  # operations, in the words of a message

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,13 +10,14 @@ from types import FunctionType
 from typing import Any
 
 from pypto_dsl.compiler.dtypes import F32, F64, DType, of_numpy
-from pypto_dsl.compiler.errors import Diagnostic, Label, error
+from pypto_dsl.compiler.errors import Diagnostic, KernelError, Label, error
 from pypto_dsl.compiler.graph import Graph, Symbol, TensorType, Value, walk
 from pypto_dsl.compiler.index import Index, as_index, var
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import building, call_of
 from pypto_dsl.compiler.ops.shapes import KEEPDIM, shape_text
 from pypto_dsl.compiler.span import Span
+from pypto_dsl.frontend import fixes
 from pypto_dsl.frontend.arguments import TensorArgument
 from pypto_dsl.frontend.control import HOOKS
 from pypto_dsl.frontend.keys import Read, reads_of
@@ -117,8 +119,12 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
         run = rewrite(function, HOOKS, tuple(arguments.tensors)) or function
         try:
             returned = run(*_positional(signature, bound), **_keywords(signature, bound))
+        except KernelError as refused:
+            refused.diagnostic = in_users_words(refused.diagnostic, graph)
+            refused.args = (refused.diagnostic.render(),)
+            raise
         except RecursionError:
-            raise error("PT149", f"what `{name}` calls calls itself without end", span,
+            raise error("PT149", f"`{name}`, or a function that it calls, calls itself without end", span,
                         help="end the recursion by a number that Python knows; use pypto.loop where only the run knows it") from None
         for key, handle in handles.items():
             value = trace.read(handle.cell)
@@ -130,11 +136,28 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
     if lost is not None:
         raise lost
     settle(graph, trace.forwards)
-    notes = _lint(trace, graph, name, span) if options.lint == "on" else ()
+    notes = tuple(in_users_words(n, graph) for n in _lint(trace, graph, name, span)) if options.lint == "on" else ()
     for note in notes:
         place = note.primary.span if note.primary is not None else span
         warnings.warn_explicit(KernelWarning(note), None, place.file, place.line)
     return Captured(graph, form, tuple(reads_of(trace.functions.values())), tuple(trace.hints), notes)
+
+
+_TYPE = re.compile(r"(tensor<[^>]*>)")
+
+
+def in_users_words(found: Diagnostic, graph: Graph) -> Diagnostic:
+    """A record with `x.shape[0]` in place of the symbols that stand for dimensions; types, tensor<MxN>, keep them."""
+    names = {s.name: f"{s.parameter}.shape[{s.axis}]" for s in graph.symbols.values() if s.kind == "dim"}
+    if not names:
+        return found
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
+
+    def spelled(text: str) -> str:
+        parts = _TYPE.split(text)
+        return "".join(p if p.startswith("tensor<") else pattern.sub(lambda m: names[m[0]], p) for p in parts)
+
+    return replace(found, message=spelled(found.message), help=spelled(found.help), notes=tuple(map(spelled, found.notes)))
 
 
 def _positional(signature: inspect.Signature, bound: Mapping[str, Any]) -> list[Any]:
@@ -224,8 +247,10 @@ def _rounded_integers(graph: Graph) -> list[Diagnostic]:
         for loss in definition.types(call_of(op, Graph(graph.name, options=graph.options))).typing.lossy:
             operand = op.operands[loss.operand]
             name = f"`{operand.name}`" if operand.name else f"operand {loss.operand + 1}"
+            place = fixes.operand_at(op.span, loss.operand + 1, len(op.operands))
+            text = operand.name or (fixes.segment(place) if place is not None else "x")
             becomes = f"is {loss.source} and is promoted to {loss.target}, which rounds integers beyond {loss.exact_up_to}"
-            meant = f"pypto.cast({operand.name or 'x'}, pypto.{loss.target.pypto})"
+            meant = f"pypto.cast({text}, pypto.{loss.target.pypto})"
             found.append(Diagnostic("PT209", f"{op.opcode}: {name} {becomes}", Label(op.span), severity="warning",
                                     help=f"say that it is meant: {meant}, or use @pypto.jit(lint=\"off\")"))
     return found

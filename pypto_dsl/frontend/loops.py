@@ -442,7 +442,8 @@ class TracedLoop:
 
     def results(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The names after the loop; its indices have no value any more."""
-        ended = tuple(Unusable("a loop index is used after its pypto.loop", "write the index that is meant: n - 1 for the last turn") for _ in values[len(self.names):])
+        why = "a loop index is used after its pypto.loop", "write the index that is meant: n - 1 for the last turn"
+        ended = tuple(Unusable(*why) for _ in values[len(self.names):])
         return (values[:len(self.names)] if self.after is None else self.after) + ended
 
 

@@ -192,11 +192,11 @@ def _size(what: str, value: Any, position: int) -> int:
                     help="tile sizes are ints: tails of a dynamic extent are handled by themselves")
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise error("PT401", f"{what}: size {position} is {value_text(value)}, and sizes are ints", here(),
-                    help=f"{what}(32, 64)")
+                    help=f"pypto.{what}(32, 64)")
     size = value.__index__()
     if size <= 0:
         span = here()
-        raise error("PT401", f"{what}: size {position} is {size}, and every size is at least 1", span, help=f"{what}(32, 64)",
+        raise error("PT401", f"{what}: size {position} is {size}, and every size is at least 1", span, help=f"pypto.{what}(32, 64)",
                     fix=fixes.number(span, size, 1), size=size, position=position)
     return int(size)
 

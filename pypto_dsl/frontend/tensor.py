@@ -333,7 +333,8 @@ class Window:
         if not isinstance(key, slice):
             if not isinstance(key, (int, np.integer, SymbolicScalar)) or isinstance(key, bool):
                 raise error("PT131", f"`{key!r}` cannot be an index of a tensor", here(),
-                            help="indices are integers and slices, x[0:4]; pypto.index_select chooses rows by a tensor, pypto.where elements by a mask")
+                            help="indices are integers and slices, x[0:4]; pypto.index_select chooses rows by a tensor, pypto.where "
+                            "elements by a mask")
             start: Any = key + extent if isinstance(key, int) and key < 0 else key
             if isinstance(start, int) and isinstance(extent, int) and not 0 <= start < extent:
                 raise error("PT132", f"index {key} is outside axis {axis} of extent {extent}", here(),

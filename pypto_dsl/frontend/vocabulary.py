@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pypto_dsl.compiler.dtypes import BY_PYPTO, DType
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.dtypes import BY_NAME, BY_PYPTO, DType
+from pypto_dsl.compiler.errors import error, value_text
 from pypto_dsl.frontend.pass_config import PassConfigKey
 from pypto_dsl.frontend.spans import here
 
@@ -20,8 +21,17 @@ def dtype_named(name: str) -> DType:
     """The DType of a `DT_*` name. Raises PT210 for one that PyPTO has and this compiler lacks, KeyError for others."""
     if name in UNAVAILABLE:
         raise error("PT210", f"{name} has no arithmetic in this compiler", here(),
-                    help="cast to DT_INT8, DT_FP8E4M3 or a wider dtype first")
+                    help="use pypto.DT_INT8 or pypto.DT_FP8E4M3 to store, pypto.DT_BF16 or pypto.DT_FP32 to compute")
     return BY_PYPTO[ALIASES.get(name, name)]
+
+
+def dtype_meant(given: object) -> str:
+    """What to write for something that is no dtype of the language: its twin, for a NumPy or torch dtype or the name of one."""
+    name = str(getattr(given, "__name__", None) or getattr(given, "name", None) or given).removeprefix("torch.").removeprefix("DT_").lower()
+    short = {"float": "f32", "double": "f64", "half": "f16", "int": "i32", "long": "i64", "short": "i16", "boolean": "bool"}
+    digits = re.sub(r"^(bfloat|float|uint|int)", lambda m: {"bfloat": "bf", "float": "f", "uint": "u", "int": "i"}[m[0]], name)
+    found = BY_NAME.get(short.get(name, digits)) or BY_NAME.get(re.sub(r"^(fp|bfp)", lambda m: {"fp": "f", "bfp": "bf"}[m[0]], name))
+    return f"write pypto.{found.pypto}" if found is not None else "dtypes are pypto.DT_FP32, pypto.DT_BF16, pypto.DT_INT32, ..."
 
 
 class _DataTypeMeta(type):
@@ -241,7 +251,7 @@ def annotation(shape: Any = None, dtype: Any = None, format: Any = None) -> Anno
                             help="dimensions are ints, pypto.DYNAMIC, pypto.STATIC, and `...` at the end")
         shape = tuple(e if e is ... or isinstance(e, StatusType) else int(e) for e in shape)
     if dtype is not None and not isinstance(dtype, DType):
-        raise error("PT117", f"`{dtype!r}` is no dtype", here(), help="dtypes are pypto.DT_FP32, pypto.DT_BF16, ...")
+        raise error("PT117", f"a dtype is needed, and got {value_text(dtype)}", here(), help=dtype_meant(dtype))
     if format is not None and not isinstance(format, TileOpFormat):
         raise error("PT118", f"`{format!r}` is no layout", here(), help="layouts are pypto.TileOpFormat.TILEOP_ND and TILEOP_NZ")
     return Annotation(shape or None, dtype, format or TileOpFormat.TILEOP_ND)

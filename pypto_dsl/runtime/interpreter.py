@@ -98,7 +98,8 @@ class _Machine:
         for axis, (offset, have) in enumerate(zip(offsets, source.shape, strict=True)):
             at = as_index(offset).evaluate(self.symbols)
             if at < 0 or (at >= have and op.opcode == "load_scalar"):
-                raise error("PT710", f"{op.opcode}: offset {at} is outside axis {axis}, whose live extent is {have}", op.span)
+                raise error("PT710", f"{op.opcode}: offset {at} is outside axis {axis}, whose live extent is {have}", op.span,
+                            help="guard the access, or clamp its offset: pypto.max(offset, 0), pypto.min(offset, x.shape[0] - 1)")
 
     def loop(self, op: Op) -> list[Array]:
         (region,) = op.regions

@@ -49,7 +49,8 @@ class BuildFailed(KernelError):
 
     def __init__(self, compiler: HostCompiler, title: str, output: str) -> None:
         self.compiler, self.title, self.output = compiler, title, output
-        super().__init__(Diagnostic("PT902", f"{compiler.version} does not compile {title}:\n{output.rstrip()}"))
+        super().__init__(Diagnostic("PT902", f"{compiler.version} does not compile {title}:\n{output.rstrip()}",
+                                    help="this is a mistake of pypto_dsl: please report it, with the archive that `ptc report` writes"))
 
 
 def candidates() -> tuple[tuple[str, ...], ...]:

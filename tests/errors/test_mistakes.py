@@ -42,7 +42,7 @@ MISTAKES = [
         ("pypto.set_vec_tile_shapes(1, 64)",),
     ),
     Mistake("lost.py", "llvm-cpu", "PT104", "out = x + y", "out[:] = x + y", ("out[:] = ",)),
-    Mistake("symbolic_and.py", "llvm-cpu", "PT101", "x > 0.0 and x < 1.0", "(x > 0.0) & (x < 1.0)", ("`", " & ")),
+    Mistake("symbolic_and.py", "llvm-cpu", "PT101", "x > 0.0 and x < 1.0", "(x > 0.0) & (x < 1.0)", ("no single truth value", " & ")),
     Mistake("too_big.py", "ascend-a2", "PT410", "tile_shapes(1, 65536)", "tile_shapes(1, 4096)", ("1310720 B", "too_big.py:8")),
     Mistake(
         "unsupported.py",

@@ -15,6 +15,7 @@ Tests run every `wrong` and every `right`, so a page cannot say what is not so.
 from __future__ import annotations
 
 import difflib
+import re
 import textwrap
 import tomllib
 from collections.abc import Mapping
@@ -56,6 +57,13 @@ class Entry:
         if self.right:
             parts += ["Mended:", textwrap.indent(self.right.strip("\n"), "    ")]
         return "\n\n".join(parts) + "\n"
+
+    @property
+    def advice(self) -> str:
+        """The first sentence of the fix, as a message's help line has it."""
+        text = " ".join(self.fix.split())
+        first = re.split(r"(?<=[^.])\.\s+(?=[A-Z`])|\.$", text, maxsplit=1)[0]
+        return first[0].lower() + first[1:] if first[1:2].islower() else first
 
     def data(self) -> dict[str, str | int]:
         """The entry as plain data, for ``--json``."""

@@ -349,7 +349,8 @@ def _check_numbers(call: Call, present: Sequence[Value], typing_: Typing) -> Non
             continue
         if why := misfit(typing.cast(float, value.op.attributes["value"]), landing):
             raise call.refuse("PT204", f"{call.name}: {why}",
-                              help=f"cast the tensor to a wider dtype first, or write a number that {landing} holds")
+                              help="cast the tensor to a wider dtype first, pypto.cast(x, pypto.DT_INT32), or write a number that "
+                          f"{landing} holds")
 
 
 def call_of(op_: Op, graph: Graph) -> Call:
@@ -485,7 +486,8 @@ def constant(value: int | float | bool | np.generic, builder: Builder, dtype: DT
         if isinstance(value, np.generic):
             dtype = of_numpy(value.dtype)
             if dtype is None:
-                raise error("PT201", f"a NumPy scalar of dtype {value.dtype} has no twin here", builder.span)
+                raise error("PT201", f"a NumPy scalar has dtype {value.dtype}, which does not exist here", builder.span,
+                            help="use bool, int, float, or a NumPy scalar of float32, float16, float64 or an integer dtype")
             value = value.item()
         elif isinstance(value, bool):
             dtype = BOOL

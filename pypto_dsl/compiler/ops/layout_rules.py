@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import DType
-from pypto_dsl.compiler.graph import Graph, Value
-from pypto_dsl.compiler.index import Index, as_index, minimum
+from pypto_dsl.compiler.graph import Graph, TensorType, Value
+from pypto_dsl.compiler.index import Index, as_index, at_most, minimum
 from pypto_dsl.compiler.ops import live
 from pypto_dsl.compiler.ops.bounds import require_within
 from pypto_dsl.compiler.ops.definition import Call, Typing, current_builder
@@ -47,6 +47,14 @@ def _indexes(call: Call, name: str) -> tuple[Index, ...]:
     return tuple(as_index(e) for e in call.attributes[name])
 
 
+def _as_rank(value: TensorType, rank: int) -> str:
+    """What to write for a value of another rank than its destination's."""
+    if value.rank < rank:
+        wide = shape_text((as_index(1),) * (rank - value.rank) + value.shape)
+        return f"reshape the value, pypto.reshape(v, {wide}), and give {rank} offsets"
+    return f"reshape the value to {rank} axes, and give one offset per axis"
+
+
 def view(call: Call) -> Shapes:
     """Attributes `shape` and `offsets`, one entry per axis; constant windows must begin inside."""
     source = _source(call).type
@@ -70,7 +78,7 @@ def insert(call: Call) -> Shapes:
     offsets = _indexes(call, "offsets")
     if not target.rank == value.rank == len(offsets):
         raise call.refuse("PT312", f"a tensor of rank {value.rank} cannot be written into one of rank {target.rank} "
-                          f"at {len(offsets)} offsets", help="reshape the value, and give one offset per axis")
+                          f"at {len(offsets)} offsets", help=_as_rank(value, target.rank))
     for axis, (have, extent, offset) in enumerate(zip(target.shape, value.live, offsets, strict=True)):
         beyond = (offset + extent - have).constant
         if (beyond is not None and beyond > 0) or (offset.constant is not None and offset.constant < 0):
@@ -91,7 +99,7 @@ def concat(call: Call) -> Shapes:
     """Extents add up along `dim` and are equal elsewhere."""
     values = [cast(Value, o) for o in call.operands]
     if not values:
-        raise call.refuse("PT110", "concat takes at least one tensor")
+        raise call.refuse("PT110", "concat takes at least one tensor", help="pypto.concat([a, b], 0)")
     rank = values[0].type.rank
     axis = axis_of(call, call.attributes["dim"], rank)
     total = as_index(0)
@@ -143,7 +151,7 @@ def element(call: Call) -> Shapes:
     """A scalar; one offset per axis."""
     source, offsets = _source(call).type, _indexes(call, "offsets")
     if len(offsets) != source.rank:
-        raise call.refuse("PT130", f"{len(offsets)} indices for a tensor of rank {source.rank}")
+        raise call.refuse("PT130", f"{len(offsets)} indices for a tensor of rank {source.rank}", help=f"give {source.rank}, one per axis")
     for axis, (offset, have) in enumerate(zip(offsets, source.shape, strict=True)):
         room = (have - offset).constant
         if (room is not None and room <= 0) or (offset.constant is not None and offset.constant < 0):
@@ -162,7 +170,7 @@ def _view_live(operands: Sequence[Value], attributes: Mapping[str, Any], shape: 
     if attributes.get("valid") is None:
         return inside
     given = [as_index(v) for v in attributes["valid"]]
-    return tuple(v if v == e or live.is_never_negative(have - o - v, graph) or v == minimum(extent, have - o) else minimum(v, e)
+    return tuple(v if v == e or live.is_never_negative(have - o - v, graph) or v == minimum(extent, have - o) else at_most(v, e)
                  for v, e, have, o, extent in zip(given, inside, source.live, offsets, shape, strict=True))
 
 

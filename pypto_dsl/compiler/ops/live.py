@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pypto_dsl.compiler.graph import Graph, TensorType, Value
-from pypto_dsl.compiler.index import Index, as_index, maximum, minimum
+from pypto_dsl.compiler.index import Index, as_index, at_most, maximum
 
 Shape = tuple[Index, ...]
 
@@ -34,7 +34,7 @@ def is_never_negative(x: Index, graph: Graph) -> bool:
 
 def clip(shape: Sequence[Index], live: Sequence[Index], offsets: Sequence[Index], graph: Graph) -> Shape:
     """The live part of a window of ``shape`` at ``offsets`` into a tensor whose live extents are ``live``."""
-    return tuple(extent if is_never_negative(have - offset - extent, graph) else maximum(minimum(extent, have - offset), 0)
+    return tuple(extent if is_never_negative(have - offset - extent, graph) else maximum(at_most(extent, have - offset), 0)
                  for extent, have, offset in zip(shape, live, offsets, strict=True))
 
 
@@ -50,9 +50,9 @@ def broadcast(operands: Sequence[Value], rank: int) -> Shape:
                 continue
             extent = value.type.live[at]
             if value.type.shape[at].constant == 1:
-                single = extent if single is None else minimum(single, extent)
+                single = extent if single is None else at_most(single, extent)
             else:
-                wide = extent if wide is None else minimum(wide, extent)
+                wide = extent if wide is None else at_most(wide, extent)
         found = single if wide is None else wide
         result.append(as_index(1) if found is None else found)
     return tuple(result)

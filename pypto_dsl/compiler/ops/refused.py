@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 _CONVOLUTION = ("convolutions need a matrix unit fed by image patches on every target, and none of the placements makes such patches",
-                "write it as a matrix product over patches taken with `pypto.view`")
+                "write it as a matrix product, pypto.matmul, over patches taken with pypto.view")
 _DISTRIBUTED = ("one kernel runs on one device here: there is no communication between devices",
                 "move the data between devices on the host, outside the kernel")
 _EXPERIMENTAL = "PyPTO has it under `experimental`, and so has this language"

@@ -188,13 +188,14 @@ def matmul(call: Call) -> tuple[Shape, ...]:
     for value, name in ((a, "first"), (b, "second")):
         if value.type.rank < 2:
             raise call.refuse("PT303", f"matmul takes matrices, and its {name} operand has shape {shape_text(value.type.shape)}",
-                              help="reshape it to two dimensions")
+                              help="pypto.reshape(v, [1, n]) makes a row of it, pypto.reshape(v, [n, 1]) a column")
     m, k = _matrix(a.type, bool(call.attributes["a_trans"]))
     k2, n = _matrix(b.type, bool(call.attributes["b_trans"]))
     if not require_equal(call, k, k2):
         raise call.refuse("PT304", f"matmul contracts {k} columns of the first operand with {k2} rows of the second: "
                           f"{shape_text(a.type.shape)} @ {shape_text(b.type.shape)}",
-                          help="the contracted extents must be equal; a_trans and b_trans swap the last two axes")
+                          help=f"b_trans=True contracts {k} with {n}" if k == n else f"a_trans=True contracts {m} with {k2}" if m == k2 else
+                          "the contracted extents must be equal; a_trans and b_trans swap the last two axes")
     lead = [_Lead(v, v.type.shape[:-2]) for v in (a, b)]
     return ((*broadcast_shapes(call, [x.value for x in lead]), m, n),)
 
@@ -225,7 +226,7 @@ def reshape(call: Call) -> tuple[Shape, ...]:
     free = [i for i, e in enumerate(target) if e.constant == -1]
     total = element_count(source)
     if len(free) > 1:
-        raise call.refuse("PT308", f"reshape: only one extent can be -1, and got {shape_text(target)}")
+        raise call.refuse("PT308", f"reshape: only one extent can be -1, and got {shape_text(target)}", help="write the other extents out")
     if free:
         known = element_count([e for e in target if e.constant != -1])
         quotient = total // known
@@ -234,7 +235,7 @@ def reshape(call: Call) -> tuple[Shape, ...]:
         target[free[0]] = quotient
     if not require_equal(call, element_count(target), total):
         counts = f"{shape_text(source)} has {total} elements and {shape_text(target)} has {element_count(target)}"
-        raise call.refuse("PT308", f"reshape: {counts}")
+        raise call.refuse("PT308", f"reshape: {counts}", help=f"give extents that multiply to {total}; one may be -1")
     if call.attributes.get("valid") is not None:
         valid = [as_index(e) for e in call.attributes["valid"]]
         surplus = (element_count(valid) - element_count(_first(call).type.live)).constant

@@ -359,7 +359,7 @@ class _Reader:
         name = index.name
         if name in _WORDS:
             return _WORDS[name]
-        if name is not None and name not in self.graph.symbols:
+        if name is not None and (name not in self.graph.symbols or Index not in members):  # a loop may be called i8
             if name in BY_NAME and DType in members:
                 return BY_NAME[name]
             if name in _NUMBERS and float in members:

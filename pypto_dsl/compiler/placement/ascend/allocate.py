@@ -69,7 +69,8 @@ def _limit_slots(queued: list[tuple[Buffer, Position]], machine: Machine) -> lis
             if not double:
                 buffer = result[here[-1]][0]
                 raise error("PT411", f"the kernel moves {len(here)} tensors of one direction at a time, and the target has queues for "
-                            f"{machine.max_queue_buffers}", buffer.span, help="split the kernel, or pack some inputs into one tensor")
+                            f"{machine.max_queue_buffers}", buffer.span,
+                            help="compute with one tensor that holds the pieces (pypto.sum over them, say), or split the kernel in two")
             buffer = result[double[-1]][0]
             result[double[-1]] = (dataclasses.replace(buffer, slots=buffer.slots - 1), position)
     return result

@@ -92,7 +92,7 @@ def _check(s: Accumulate, machine: Machine) -> None:
         if fractals > machine.max_fractals or max(rows, cols) > machine.max_cube_extent:
             limit = min(machine.max_cube_extent, machine.max_fractals * machine.fractal)
             raise error("PT413", f"the {name} tile of the matrix product is {rows} x {cols}; the target takes {limit} at most", s.span,
-                        help="set_cube_tile_shapes with smaller tiles")
+                        help=f"set smaller tiles, of at most {limit}: pypto.set_cube_tile_shapes([128, 128], [128, 128], [128, 128])")
 
 
 def _fractal_buffer(buffer: Buffer, machine: Machine) -> Buffer:
@@ -121,7 +121,8 @@ def _load(load: Load, operands: dict[str, _Operand], step: tuple[Index, Index], 
     offset, pitch = address(load.region.param, load.region, load.span)
     if pitch.constant is not None and pitch.constant > machine.max_cube_pitch:
         raise error("PT413", f"rows of `{load.region.param.name}` are {pitch} elements apart; the target's matrix copy takes at most "
-                    f"{machine.max_cube_pitch}", load.span, help="split the matrix along its rows")
+                    f"{machine.max_cube_pitch}", load.span,
+                    help=f"pass the matrix in pieces of at most {machine.max_cube_pitch} columns, each an array of its own")
     rows, cols = (step[1] if extent == step[0] else extent for extent in load.region.extent[-2:])
     copy = CopyFractals(operand.l1, load.region.param, offset, rows, cols, pitch, round_up(rows, machine.fractal), load.span)
     return [QueueAction("alloc", operand.l1), copy, QueueAction("enque", operand.l1)]

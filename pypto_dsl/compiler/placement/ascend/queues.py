@@ -160,7 +160,8 @@ def address(param: Param, region: Region, span: Span | None) -> tuple[Index, Ind
     rank = len(param.shape)
     strides = param.strides or dense_strides(param.shape)
     if strides and strides[-1].constant != 1 and region.extent[-1].constant != 1:
-        raise _refuse(param, "has elements of a row that are not adjacent in memory", "pass a contiguous array", span)
+        raise _refuse(param, "has elements of a row that are not adjacent in memory",
+                      "make the view before the call, and pass it as an array of its own; a matmul transposes with b_trans=True", span)
     offset = param.base
     for position, stride in zip(region.offset, strides, strict=True):
         offset = offset + position * stride

@@ -60,7 +60,8 @@ def _check_rows(buffer: Buffer, machine: Machine) -> None:
     if rows > machine.max_repeats and buffer.layout in ("tile", "column"):
         limit = machine.max_repeats
         raise error("PT412", f"`{buffer.name}` has tiles of {rows} rows, and a call repeats over at most {limit}", buffer.span,
-                    help=f"set_vec_tile_shapes with at most {limit} rows", rows=rows, limit=limit)
+                    help=f"set a tile of at most {limit} rows: pypto.set_vec_tile_shapes({limit // 8 * 8}, "
+                    f"{static(buffer.shape[1]) if buffer.layout == 'tile' else 64})", rows=rows, limit=limit)
 
 
 def _scratch(name: str, size: int) -> Buffer:

@@ -134,8 +134,10 @@ def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writ
     """
     param = region.param
     if param.strides is not None or param.base.terms:
-        raise error("PT522", f"`{param.name}` is read or written through a strided view, and {tile.target} reads whole tiles of dense "
-                    "tensors", span, help="copy the view into a tensor of its own first", target=tile.target, tensor=param.name)
+        how = "strided" if param.strides is not None else "part of its tensor"
+        raise error("PT522", f"`{param.name}` is read or written through a view that is {how}, and {tile.target} moves whole tiles of dense "
+                    "tensors", span, help="make the view before the call, and pass it as an array of its own; a matmul transposes with "
+                    "b_trans=True", target=tile.target, tensor=param.name)
     lead, rows, cols = matrix(param)
     offset, extent = (as_index(0), as_index(0), *region.offset), (as_index(1), as_index(1), *region.extent)
     size = (tile.rows, tile.cols)

@@ -1,0 +1,15 @@
+import numpy as np
+import pypto_dsl as pypto
+
+x = np.ones((8, 8), np.float32)
+out = np.zeros((8, 8), np.float32)
+
+
+@pypto.jit
+def kernel(x: pypto.Tensor(), out: pypto.Tensor()):
+    v = x[0:2, :]
+    v[:] = x[2:4, :]
+    out[:] = x
+
+
+kernel(x, out)

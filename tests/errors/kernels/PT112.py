@@ -1,0 +1,13 @@
+import numpy as np
+import pypto_dsl as pypto
+
+x = np.ones((8, 8), np.float32)
+out = np.zeros((8, 8), np.float32)
+
+@pypto.jit
+def kernel(x: pypto.Tensor([pypto.DYNAMIC, 8]), out: pypto.Tensor([pypto.DYNAMIC, 8])):
+    for i in pypto.loop(x.shape[0] // 0):
+        out[i:i + 1, :] = x[i:i + 1, :]
+
+
+kernel(x, out)

@@ -1,0 +1,16 @@
+import numpy as np
+import pypto_dsl as pypto
+
+x = np.ones((8, 8), np.float32)
+out = np.zeros((8, 8), np.float32)
+
+
+@pypto.jit
+def kernel(x: pypto.Tensor(), out: pypto.Tensor()):
+    for i in pypto.loop(8):
+        if i == 4:
+            break
+        out[i:i + 1, :] = x[i:i + 1, :]
+
+
+kernel(x, out)

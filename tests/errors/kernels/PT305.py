@@ -1,0 +1,12 @@
+import numpy as np
+import pypto_dsl as pypto
+
+x = np.ones((8, 8), np.float32)
+out = np.zeros((8, 8), np.float32)
+
+@pypto.jit(promotion="pypto-strict")
+def kernel(x: pypto.Tensor(), out: pypto.Tensor()):
+    out[:] = x + x[0]
+
+
+kernel(x, out)

@@ -1,0 +1,15 @@
+import numpy as np
+import pypto_dsl as pypto
+
+x = np.ones((8, 8), np.float32)
+out = np.zeros((8, 8), np.float32)
+
+
+@pypto.jit
+def kernel(x: pypto.Tensor(), out: pypto.Tensor()):
+    row = x[0:1, :] * 1.0
+    pypto.ldexp_(row, x)
+    out[0:1, :] = row
+
+
+kernel(x, out)

@@ -1,0 +1,14 @@
+import numpy as np
+import pypto_dsl as pypto
+
+x = np.ones((8, 8), np.float32)
+out = np.zeros((8, 8), np.float32)
+
+
+@pypto.jit
+def kernel(x: pypto.Tensor(), out: pypto.Tensor()):
+    pypto.set_cube_tile_shapes([64, 64], [], [64, 64])
+    out[:] = pypto.matmul(x, x)
+
+
+kernel(x, out)
