@@ -15,7 +15,7 @@ import numpy as np
 from pypto_dsl.compiler.errors import Diagnostic, KernelError, Label, error, value_text
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.span import Span
-from pypto_dsl.frontend import targets
+from pypto_dsl.frontend import targets, verify
 from pypto_dsl.frontend.arguments import Array, TensorArgument, check_extents, check_outputs, checked, is_array, like, symbol_values
 from pypto_dsl.frontend.capture import Arguments, Captured, capture
 from pypto_dsl.frontend.control import HOOKS
@@ -27,7 +27,7 @@ from pypto_dsl.frontend.scalar import SymbolicScalar
 from pypto_dsl.frontend.spans import here, node_span
 from pypto_dsl.frontend.tensor import Declared, Tensor
 from pypto_dsl.frontend.trace import NeedsValue, current
-from pypto_dsl.frontend.verify import compare, pending
+from pypto_dsl.frontend.verify import pending
 from pypto_dsl.frontend.vocabulary import Annotation, TileOpFormat
 
 Key = tuple[tuple[str, Any], ...]
@@ -183,7 +183,8 @@ class Kernel:
                 executor = found.executors.setdefault(target, targets.executor(target, graph))
         floats = [(p.name, p.type.dtype.numpy) for p in graph.parameters if p.name not in arrays]
         position = self._position
-        if shape is not None and not arguments.integers and not self._constant_floats and all(position[n] < len(args) for n in arrays):
+        verified = found.captured.probed and verify.is_on(self.options.groups)
+        if shape is not None and not found.captured.probed and not arguments.integers and not self._constant_floats and all(position[n] < len(args) for n in arrays):
             if len(self._shortcuts) >= MOST_SHORTCUTS:
                 self._shortcuts.clear()
             defaults = {n: np.asarray(arguments.floats[n], d) for n, d in floats if position[n] >= len(args)}
@@ -194,9 +195,14 @@ class Kernel:
                 direct(executor, found.captured, args, position, arrays, given, defaults, symbols))
         for name, dtype in floats:
             arrays[name] = np.asarray(arguments.floats[name], dtype)
+        before = verify.copies(arrays) if verified or pending() is not None else {}
+        if verified:
+            observed = capture(self.function, self.name, self.signature, arguments, self.options, observing=True).graph
+            verify.interpreted(observed, before, symbols, verify.observer(self.options.groups))
         returned = executor(arrays, symbols)
         if pending() is not None:
-            compare(self.name, {n: t.array for n, t in arguments.tensors.items()})
+            verify.compare(self.name, {n: t.array for n, t in arguments.tensors.items()},
+                           lambda: verify.interpreted(graph, before, symbols))
         return self._result(found, returned, next((t.given for t in arguments.tensors.values()), None))
 
     def _again(self, shortcut: Shortcut, args: tuple[Any, ...], target: str) -> Any:

@@ -49,6 +49,7 @@ class Captured:
     reads: tuple[Read, ...]
     hints: tuple[tuple[str, str, Span | None], ...]
     warnings: tuple[Diagnostic, ...] = field(default=())
+    probed: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def _float_type(value: Any, tensors: Mapping[str, TensorArgument]) -> TensorType
     return TensorType(F64 if any(t.dtype == F64 for t in tensors.values()) else F32, (), weak=True)
 
 
-def capture(function: FunctionType, name: str, signature: inspect.Signature, arguments: Arguments, options: KernelOptions) -> Captured:
+def capture(function: FunctionType, name: str, signature: inspect.Signature, arguments: Arguments, options: KernelOptions,
+            observing: bool = False) -> Captured:
     """Run ``function`` once with symbolic tensors and record what it does. Raises KernelError at the user's line (PT149
     where calls do not end), NeedsValue for a run-time float that Python needs."""
     definition = definition_of(function)
@@ -89,6 +91,7 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
         span = Span(file, definition.lineno, definition.col_offset + 1)
     graph = Graph(name, options=options.meaning(), span=span)
     trace = Trace(graph)
+    trace.observing = observing
     trace.tiles = replace(outside())
     trace.functions[id(function.__code__)] = function
     trace.taken.update(signature.parameters)
@@ -135,12 +138,14 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
     leave_tiles(trace.tiles)
     if lost is not None:
         raise lost
-    settle(graph, trace.forwards)
+    settle(graph, trace.forwards, observing)
+    if observing:
+        return Captured(graph, form, (), ())
     notes = tuple(in_users_words(n, graph) for n in _lint(trace, graph, name, span)) if options.lint == "on" else ()
     for note in notes:
         place = note.primary.span if note.primary is not None else span
         warnings.warn_explicit(KernelWarning(note), None, place.file, place.line)
-    return Captured(graph, form, tuple(reads_of(trace.functions.values())), tuple(trace.hints), notes)
+    return Captured(graph, form, tuple(reads_of(trace.functions.values())), tuple(trace.hints), notes, trace.probed)
 
 
 _TYPE = re.compile(r"(tensor<[^>]*>)")

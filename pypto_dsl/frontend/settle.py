@@ -10,9 +10,14 @@ from pypto_dsl.compiler.graph import Check, Graph, Op, Region, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index, var
 
 
-def settle(graph: Graph, forwards: Mapping[Value, Value]) -> None:
-    """Bring a graph into its final form, in place. Raises PT316 for extents that must agree and are only known inside a loop."""
+def settle(graph: Graph, forwards: Mapping[Value, Value], observed: bool = False) -> None:
+    """Bring a graph into its final form, in place; ``observed`` keeps what no result needs.
+
+    Raises PT316 for extents that must agree and are only known inside a loop.
+    """
     _forward(graph, forwards)
+    if observed:
+        return
     prune(graph)
     _unify(graph)
     whole = {op.result: op.operands[1] for op in walk(graph.body) if _is_whole(op)}

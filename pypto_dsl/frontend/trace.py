@@ -26,6 +26,7 @@ from pypto_dsl.frontend.scalar import IntLike, SymbolicBool, SymbolicScalar, bot
 from pypto_dsl.frontend.spans import here, here_and_names
 
 FrameKind = Literal["body", "loop", "if"]
+PROBE = "probe"  # the opcode of what only the interpreter sees: values to print or keep
 _COMPARE: dict[str, OpDefinition] = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": equal, "!=": ne}
 
 
@@ -157,6 +158,8 @@ class Trace:
         self.local_writes: list[LocalWrite] = []
         self.hints: list[tuple[str, str, Span | None]] = []
         self.policies: dict[tuple[Cell, Any], bool] = {}
+        self.observing = False  # whether probes are recorded
+        self.probed = False  # whether there are any
         self.block: Any = None  # the `Recording` of a `pypto.function` block, whose code is not rewritten
         self.functions: dict[int, Any] = {}
         self.taken: set[str] = set()

@@ -6,7 +6,7 @@ read; f16 and bf16 round once per operation; what nobody wrote is NaN (integers:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,16 +26,18 @@ def return_names(graph: Graph) -> list[str]:
     return [f"return{i}" for i in range(len(graph.returns))]
 
 
-def run(graph: Graph, arguments: Mapping[str, Any], symbols: Mapping[str, int] | None = None) -> dict[str, Array]:
+def run(graph: Graph, arguments: Mapping[str, Any], symbols: Mapping[str, int] | None = None,
+        observe: Callable[[Op, Sequence[Array]], None] | None = None) -> dict[str, Array]:
     """Execute a graph; returns every output by its parameter's name and every returned value by `return_names`.
 
     ``arguments`` are arrays of the parameters' dtypes, of any strides, and numbers for scalar parameters; an output that is not read
-    may be left out. ``symbols`` gives Index variables; dimensions of parameters follow from the arrays. Nothing is written in
+    may be left out. ``symbols`` gives Index variables; dimensions of parameters follow from the arrays. ``observe`` is given each probe
+    and its operands. Nothing is written in
     place. Raises KernelError: PT715 an argument is missing, PT702 dtype, PT703 rank, PT704 extent, PT707 a check fails, PT710 an
     element or window outside its tensor, and what the dtype rules raise.
     """
     found = _extents(graph, arguments, dict(symbols or {}))
-    machine = _Machine(graph, found, _last_uses(graph))
+    machine = _Machine(graph, found, _last_uses(graph), observe)
     for check in graph.checks:
         _test(check, found)
     for parameter in graph.parameters:
@@ -53,6 +55,7 @@ class _Machine:
     graph: Graph
     symbols: dict[str, int]
     last_uses: dict[Op, list[Value]]
+    observe: Callable[[Op, Sequence[Array]], None] | None = None
     values: dict[Value, Array] = field(default_factory=dict)
     plans: dict[Op, Plan] = field(default_factory=dict)
 
@@ -64,6 +67,10 @@ class _Machine:
             elif op.opcode == "if":
                 chosen = op.regions[0 if bool(self.values[op.operands[0]]) else 1]
                 made = self.region(chosen)
+            elif op.opcode == "probe":
+                made = ()
+                if self.observe is not None:
+                    self.observe(op, [self.values[o] for o in op.operands])
             else:
                 made = self.operation(op)
             self.values.update(zip(op.results, made, strict=True))

@@ -112,7 +112,7 @@ def _counted(x: Any, n: Any, out: Any) -> None:
     with pypto.function("block", x, n, out):
         count = 0
         for _ in pypto.loop(x.shape[0]):
-            count += 1
+            count += 2
 
 
 def _outside_a_loop(x: Any, n: Any, out: Any) -> None:
