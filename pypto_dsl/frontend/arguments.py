@@ -42,13 +42,6 @@ def is_array(x: object) -> bool:
 
 # DLPack's numbers of kinds of devices.
 _DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 12: "Ascend", 14: "oneAPI"}
-# DLPack's numbers of kinds of devices.
-_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 12: "Ascend", 14: "oneAPI"}
-_HOST_MEMORY = frozenset({1, 3, 11, 13})  # those whose memory the CPU reads: its own, pinned by CUDA or ROCm, managed
-
-
-# DLPack's numbers of kinds of devices.
-_DEVICES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 12: "Ascend", 14: "oneAPI"}
 _HOST_MEMORY = frozenset({1, 3, 11, 13})  # those whose memory the CPU reads: its own, pinned by CUDA or ROCm, managed
 
 
@@ -193,9 +186,6 @@ def symbol_values(graph: Graph, arrays: Mapping[str, Array], scalars: Mapping[st
         elif symbol.kind == "scalar":
             values[symbol.name] = scalars[symbol.parameter or symbol.name]
     return values
-
-
-_ACCESSES = {"load_scalar": "an element that is read", "insert": "what is written"}  # operations, in the words of a message
 
 
 _ACCESSES = {"load_scalar": "an element that is read", "insert": "what is written"}  # operations, in the words of a message
