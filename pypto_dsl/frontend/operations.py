@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pypto_dsl.compiler.dtypes import F32, I32, U8, DType
+from pypto_dsl.compiler.dtypes import F16, F32, I32, U8, DType
 from pypto_dsl.compiler.errors import Label, error, value_text
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import ceildiv as ceildiv_index
@@ -338,6 +338,10 @@ def expand_clone(input: Any, shape: Any, *, valid_shape: Any = None) -> Any:
     return recorded("expand_clone", input, as_shape(shape), None if valid_shape is None else as_shape(valid_shape))
 
 
+# Roundings that narrow a float by, and an integer to FP16.
+_DIRECTED = frozenset({"CAST_ROUND", "CAST_FLOOR", "CAST_CEIL", "CAST_TRUNC", "CAST_ODD"})
+
+
 @own
 def cast(input: Any, dtype: DType, mode: Any = "CAST_NONE", satmode: Any = "OFF") -> Any:
     """``input`` converted to ``dtype``, rounding as ``mode`` says; see `CastMode`. A cast to the dtype it has is the tensor itself.
@@ -348,7 +352,13 @@ def cast(input: Any, dtype: DType, mode: Any = "CAST_NONE", satmode: Any = "OFF"
     need_dtype(dtype, "cast")
     if x.dtype == dtype and not x.type.weak:
         return x
-    return recorded("cast", x, dtype, *(m.name if isinstance(m, enum.Enum) else m for m in (mode, satmode)))
+    rounding, saturation = (m.name if isinstance(m, enum.Enum) else m for m in (mode, satmode))
+    if x.dtype.is_integer and dtype.is_float and rounding in _DIRECTED:
+        if x.dtype.mantissa <= dtype.mantissa:
+            rounding = "CAST_NONE"  # exact
+        elif dtype == F16:
+            x = recorded("cast", x, F32)  # what f32 rounds is beyond every f16
+    return recorded("cast", x, dtype, rounding, saturation)
 
 
 @own
