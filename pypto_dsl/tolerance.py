@@ -116,14 +116,16 @@ class _Walker:
         dtype, definition = result.dtype, REGISTRY.get(op.opcode)
         if not dtype.is_float or definition is None or definition.family in EXACT:
             return Tolerance()
+        adds = definition.family in ADDING and op.opcode not in CHOOSING
         stated = definition.bound(dtype)
-        here = self.bounds.get(dtype.name, self.bounds.get("f32", {})).get(op.opcode) if isinstance(self.bounds, Mapping) else None
+        rows = self.bounds.get(dtype.name, self.bounds.get("f32", {})) if isinstance(self.bounds, Mapping) else {}
+        here = None if adds else rows.get(op.opcode)  # a target's bound of a sum is of its longest chain, which is counted below
         known = [float(b) for b in (stated, here) if isinstance(b, (int, float))]
         bound = max(known) if known else UNSTATED
         if op.opcode == "cast":
             narrower = op.operands[0].type.dtype.mantissa > dtype.mantissa
             bound = 0.5 if narrower else 0.0
-        length = self.terms(op, result) if definition.family in ADDING and op.opcode not in CHOOSING else 0
+        length = self.terms(op, result) if adds else 0
         if length == 0 and (bound == 0 or op.opcode in CHOOSING):
             return Tolerance()
         bound = max(bound, 0.5)

@@ -1,4 +1,5 @@
-"""Writes the generated pages of docs/: errors.md from the catalogue, operations.md from the op table, names.md from a list of names.
+"""Writes the generated pages of docs/: errors.md from the catalogue, operations.md from the op table, names.md from a list of names,
+conformance.md from the record of what was measured.
 
 `python tools/documents.py` writes them; a test compares them with what it would write.
 """
@@ -9,7 +10,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pypto_dsl.compiler import catalogue, targets
+from pypto_dsl.compiler import accuracy, catalogue, conformance, targets
+from pypto_dsl.compiler.dtypes import BY_NAME, F32
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
 from pypto_dsl.compiler.ops.definition import signature_text
 from pypto_dsl.compiler.ops.refused import REFUSED
@@ -54,8 +56,9 @@ def operations() -> str:
     lines = [NOTICE, "# Operations", "",
              "One entry per operation, from the op table. *Native on* lists targets that have the operation, with its operands' dtypes",
              "there; elsewhere it is built from simpler operations, or refused with [PT502](errors.md).",
-             "A bound is the largest error against the exact result, in units of the last place of the dtype. Promotion of mixed dtypes is",
-             "described in [promotion.md](promotion.md).", ""]
+             "A bound is the largest error against the exact result, in units of the last place of the dtype. The list of targets has the",
+             "bound, or the code of the refusal, by dtype of the first operand; [conformance.md](conformance.md) has what was measured.",
+             "Promotion of mixed dtypes is described in [promotion.md](promotion.md).", ""]
     by_family: dict[str, list[OpDefinition]] = {}
     for definition in REGISTRY.values():
         by_family.setdefault(definition.family, []).append(definition)
@@ -85,6 +88,14 @@ def _operation(definition: OpDefinition) -> Iterator[str]:
     if on:
         yield ""
         yield f"Native on {'; '.join(f'`{name}` ({_shown(dtypes)})' for name, dtypes in on.items())}."
+    said: dict[tuple[str, ...], list[str]] = {}
+    for name in targets.names():
+        if found := conformance.support(definition, targets.load(name), measured=False):
+            said.setdefault(tuple(conformance.grouped(found)), []).append(f"`{name}`")
+    if said:
+        yield ""
+    for words, names in said.items():
+        yield f"- {', '.join(names)}: {'; '.join(words)}."
     if not definition.is_primitive:
         yield ""
         yield "Built from simpler operations where a target does not have it."
@@ -123,6 +134,61 @@ def names() -> str:
 MOST_SHOWN = 16
 
 
+def conformance_page() -> str:
+    """docs/conformance.md."""
+    record = conformance.load()
+    uses = {use for found in record.cells.values() for use in found}
+    dtypes = {dtype for found in record.cells.values() for cells in found.values() for dtype in cells}
+    lines = [NOTICE, "# Conformance", "",
+             f"Every operation of the table ({len(record.operations())}), in {len(uses)} uses (an operation with the attributes",
+             f"that it needs; a cast is one use per dtype that it gives), on each of {len(dtypes)} dtypes that it takes: a cell. A cell",
+             "of a target is *passed*, its results within the bound of the data files ([operations.md](operations.md)), or *refused*",
+             "with a code; there is nothing else. The CPU runs machine code, the devices run in their emulators: nothing here was",
+             "measured on a device.", "",
+             "`python tools/conformance.py` measures all cells again, `python tools/documents.py` writes this page from the record",
+             "`pypto_dsl/compiler/conformance.json`. The default tests hold every cell against the record (of functions that turn",
+             "integers into floats one integer dtype each, in turn); `python -m pytest -m exhaustive tests/conformance` holds all.", "",
+             "## Cells", "", "| target | cells | passed | refused | by code |", "|---|---|---|---|---|"]
+    for target, found in record.cells.items():
+        outcomes = [o for cells in found.values() for o in cells.values()]
+        codes = sorted({o.refused for o in outcomes if o.refused})
+        by_code = ", ".join(f"{code} {sum(o.refused == code for o in outcomes)}" for code in codes)
+        passed = sum(o.passed for o in outcomes)
+        lines.append(f"| `{target}` | {len(outcomes)} | {passed} | {len(outcomes) - passed} | {by_code} |")
+    lines += ["", "## Operations by target", "",
+              "How many operations have a use that is passed, by dtype of the first operand (without operands: of the result).", "",
+              f"| dtype | {' | '.join(f'`{t}`' for t in record.cells)} |", f"|---|{'---|' * len(record.cells)}"]
+    for dtype in (d for d in BY_NAME if d in dtypes):
+        counts = [len({use.split(" ")[0] for use, cells in found.items() if dtype in cells and cells[dtype].passed})
+                  for found in record.cells.values()]
+        lines.append(f"| {dtype} | {' | '.join(map(str, counts))} |")
+    if record.suite:
+        lines += ["", "## The default tests", "", f"{record.suite['passed']:g} passed in {record.suite['seconds']:g} s on "
+                  f"{record.suite['processors']:g} processors (`python tools/conformance.py --suite`)."]
+    lines += ["", "## The worst errors", "",
+              "In units in the last place of the result's dtype against the exact result; where results cancel, of the magnitude that the",
+              "operation's documentation names. Left out: what is exact or rounded once (at most half a unit). The bound is that of the",
+              "result on the operand's dtype, of integers that of FP32.", "",
+              "| use | dtype | target | worst | bound | where |", "|---|---|---|---|---|---|"]
+    return "\n".join([*lines, *_worst(record)]) + "\n"
+
+
+def _worst(record: conformance.Conformance) -> Iterator[str]:
+    """A row per use, dtype and worst error; targets with the same share one."""
+    loaded = {name: targets.load(name) for name in record.cells}
+    for use in dict.fromkeys(use for found in record.cells.values() for use in found):
+        rows: dict[tuple[str, float, str, str], list[str]] = {}
+        for target, found in record.cells.items():
+            for dtype, outcome in found.get(use, {}).items():
+                if outcome.ulp > accuracy.ROUNDED_ONCE:
+                    operand = BY_NAME[dtype]
+                    limit = accuracy.bound(REGISTRY[use.split(" ")[0]], operand if operand.is_float else F32, loaded[target])
+                    bound = f"{limit.ulp:.4g}" if limit is not None else ""
+                    rows.setdefault((dtype, outcome.ulp, bound, outcome.where), []).append(f"`{target}`")
+        for (dtype, worst, bound, where), names in rows.items():
+            yield f"| {use} | {dtype} | {', '.join(names)} | {worst:g} | {bound} | {where} |"
+
+
 def _shown(dtypes: list[str]) -> str:
     return ", ".join(dtypes) if len(dtypes) <= MOST_SHOWN else f"{len(dtypes)} combinations of dtypes"
 
@@ -138,7 +204,7 @@ def _paragraphs(text: str) -> list[str]:
 def documents() -> dict[Path, str]:
     """Every generated page: path and text."""
     return {DOCS / "errors.md": errors(), DOCS / "operations.md": operations(),
-            DOCS / "tensorflow.md": tensorflow(), DOCS / "names.md": names()}
+            DOCS / "tensorflow.md": tensorflow(), DOCS / "names.md": names(), DOCS / "conformance.md": conformance_page()}
 
 
 def main() -> int:

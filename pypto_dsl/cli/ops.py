@@ -8,18 +8,22 @@ from typing import Any
 import click
 
 from pypto_dsl.cli import terminal
-from pypto_dsl.compiler import targets
+from pypto_dsl.compiler import conformance, targets
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
 from pypto_dsl.compiler.ops.definition import signature_text
 
 
 def describe(definition: OpDefinition) -> dict[str, Any]:
-    """One operation as plain data; ``targets`` maps a target to the dtypes on which it is native there."""
+    """One operation as plain data.
+
+    ``targets`` maps a target to the dtypes on which it is native there, ``conformance`` to the bound, or the refusal, of each dtype.
+    """
     native = {target.name: sorted(target.ops.get(definition.name, ())) for target in targets.available()}
     return {"name": definition.name, "family": definition.family, "signature": signature_text(definition), "doc": definition.doc,
             "dtypes": None if definition.dtypes is None else [d.name for d in definition.dtypes],
             "primitive": definition.is_primitive, "bounds_ulp": dict(definition.bounds), "results": list(definition.results),
-            "targets": {name: dtypes for name, dtypes in native.items() if dtypes}}
+            "targets": {name: dtypes for name, dtypes in native.items() if dtypes},
+            "conformance": {t.name: said for t in targets.available() if (said := conformance.support(definition, t))}}
 
 
 @click.command("ops")
@@ -71,3 +75,8 @@ def _show(name: str, as_json: bool) -> None:
     if data["targets"]:
         click.echo("\nnative on")
         click.echo(terminal.table([(f"  {target}", ", ".join(dtypes)) for target, dtypes in data["targets"].items()]))
+    if data["conformance"]:
+        click.echo("\nlargest error by dtype of the first operand (devices: emulated)")
+        rows = [(f"  {target}" if not i else "", line) for target, dtypes in data["conformance"].items()
+                for i, line in enumerate(conformance.grouped(dtypes))]
+        click.echo(terminal.table(rows))

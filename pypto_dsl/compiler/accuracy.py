@@ -19,7 +19,7 @@ from pypto_dsl.compiler.ops import OpDefinition
 from pypto_dsl.compiler.targets import Target
 
 # Families whose operations move elements, or choose among them: where none is stated, nothing is rounded.
-EXACT = frozenset({"layout", "generator", "scalar", "sort", "compare", "index"})
+EXACT = frozenset({"layout", "generator", "scalar", "sort", "compare", "index", "cast"})
 REFERENCE = 2.0  # ulp of f64 that the reference's own functions may be off: the C library's [GNU C Library manual, Known Maximum Errors]
 ROUNDED_ONCE = 0.5
 
@@ -44,7 +44,7 @@ def bound(definition: OpDefinition, dtype: DType, target: Target | None = None) 
     if dtype.name in rows:
         return rows[dtype.name]
     single = rows.get(F32.name)
-    if definition.family == "cast":
+    if definition.name == "cast":
         return Bound(ROUNDED_ONCE, "a conversion rounds once")
     if single is None:
         return Bound(0, "elements are moved or chosen") if definition.family in EXACT and not definition.bounds else None
@@ -69,5 +69,6 @@ def _rows(definition: OpDefinition, target: Target | None) -> dict[str, Bound]:
     sources: Mapping[str, Any] = tables.get("sources", {})
     for dtype, rows in tables.items():
         if dtype != "sources" and definition.name in rows:
-            found[dtype] = Bound(float(rows[definition.name]), str(sources.get(definition.name, sources.get(dtype, ""))))
+            source = sources.get(definition.name) or sources.get(dtype) or f"[bounds.{dtype}] of {target.name}"
+            found[dtype] = Bound(float(rows[definition.name]), str(source))
     return found

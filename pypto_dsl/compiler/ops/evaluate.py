@@ -68,7 +68,8 @@ def unrounded(op: Op, how: Plan, operands: Sequence[Array], symbols: Mapping[str
     """What the reference makes of the operands before it is rounded to the results' dtypes: floats as float64."""
     arrays = [_operand(op, i, a, how) for i, a in enumerate(operands)]
     dtypes = [target or op.operands[i].type.dtype for i, target in enumerate(how.casts)]
-    wide = [a.astype(np.float64) if d.is_float and op.opcode not in MOVED else a for a, d in zip(arrays, dtypes, strict=True)]
+    with np.errstate(all="ignore"):
+        wide = [a.astype(np.float64) if d.is_float and op.opcode not in MOVED else a for a, d in zip(arrays, dtypes, strict=True)]
     keywords: dict[str, Any] = {**op.attributes, "symbols": symbols, "dtype": op.results[0].type.dtype, "type": op.results[0].type}
     if dtypes:
         keywords |= {name: _landed(value, dtypes[0]) for name, value in op.attributes.items()}
