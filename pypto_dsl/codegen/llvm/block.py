@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 
 from pypto_dsl.codegen.llvm import elements, sums
 from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
@@ -358,7 +360,8 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
     full = stop if known is not None and known % sums.PARTIALS == 0 else start + ((stop - start) & -sums.PARTIALS)
     parts = sums.PARTIALS // width
 
-    apart = [s for s in states if sums.keeps_nan_apart(b, s.kind, s.dtype)]  # each with a mask behind the partials
+    apart = [s for s in states if sums.keeps_nan_apart(b, s.kind, s.dtype)]  # each with a mask per two partials behind the partials
+    pairs = parts // 2
 
     def turn(column: Value, carried: list[Value]) -> list[Value]:
         result: list[Value] = list(carried)
@@ -372,15 +375,15 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
             for part, value in enumerate(values):
                 result[k * parts + part] = step(b, s.kind, s.dtype, carried[k * parts + part], value)
             if s in apart:
-                place = len(states) * parts + apart.index(s)
-                result[place] = sums.any_nan(b, values) | carried[place]
+                first = len(states) * parts + apart.index(s) * pairs
+                result[first:first + pairs] = sums.still_ordered(b, carried[first:first + pairs], values)
         return result
 
-    carried = [value for value in fresh for _ in range(parts)] + [b.constant(Type("i1", width), 0) for _ in apart]
+    carried = [value for value in fresh for _ in range(parts)] + [b.constant(Type("i1", width), 1) for _ in apart for _ in range(pairs)]
     results = b.loop(start, full, sums.PARTIALS, turn, carried, "sum", at_least_once=known is not None)
-    for mask, s in zip(results[len(states) * parts:], apart, strict=True):
-        first = states.index(s) * parts
-        results[first] = b.select(mask, float("nan"), results[first])
+    for k, s in enumerate(apart):
+        first, masks = states.index(s) * parts, results[len(states) * parts + k * pairs:][:pairs]
+        results[first] = b.select(reduce(and_, masks), results[first], float("nan"))
     return full, results[:len(states) * parts]
 
 
@@ -437,8 +440,8 @@ def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, 
         accumulators = [[b.load(ty, place) for ty, place in zip(types, mine, strict=True)] for mine in places]
         rows = [_written(lanes, number, columns, mask) for lanes, number in zip(each_row, numbers, strict=True)]
         for at, mine in enumerate(accumulators):
-            for k, (reduce, state) in enumerate(targets):
-                values = [elements.to_memory(b, row[at][key(reduce.value)], state.dtype) for row in rows]
+            for k, (reduction, state) in enumerate(targets):
+                values = [elements.to_memory(b, row[at][key(reduction.value)], state.dtype) for row in rows]
                 mine[k] = sums.combined(b, state.kind, state.dtype, mine[k], values)
         for mine, sums_here in zip(places, accumulators, strict=True):
             for place, value in zip(mine, sums_here, strict=True):

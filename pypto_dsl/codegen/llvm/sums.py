@@ -7,6 +7,7 @@ as a binary counter carries. The order depends on the extent only, so every widt
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
@@ -60,6 +61,11 @@ def any_nan(b: Builder, values: list[Value]) -> Value:
     return reduce(or_, [b.compare("uno", x, y) for x, y in zip(values[::2], values[1::2], strict=True)])
 
 
+def still_ordered(b: Builder, masks: Sequence[Value], values: Sequence[Value]) -> list[Value]:
+    """Of each mask the lanes that hold no NaN in a pair of vectors; a comparison under a mask is one instruction."""
+    return [mask & b.compare("ord", x, y) for mask, x, y in zip(masks, values[::2], values[1::2], strict=True)]
+
+
 def combined(b: Builder, kind: ReduceKind, dtype: DType, before: Value, values: list[Value]) -> Value:
     """Several steps of a reduction, in order; NaN is looked for in pairs."""
     if not keeps_nan_apart(b, kind, dtype) or len(values) == 1:
@@ -71,6 +77,8 @@ def combined(b: Builder, kind: ReduceKind, dtype: DType, before: Value, values: 
 
 def tree(b: Builder, kind: ReduceKind, dtype: DType, partials: list[Value]) -> Value:
     """64 partials in consecutive vectors, halved to one scalar."""
+    if keeps_nan_apart(b, kind, dtype):
+        partials = [combined(b, kind, dtype, partials[0], partials[1:])]
     while len(partials) > 1:
         half = len(partials) // 2
         partials = [combine(b, kind, dtype, x, y) for x, y in zip(partials[:half], partials[half:], strict=True)]
