@@ -399,6 +399,10 @@ class Kernel:
         recorded = self.specialise(*args, **kwargs).graph
         return recorded if after is None else targets.graph_after(recorded, after, target or targets.DEFAULT)
 
+    def text(self, *args: Any, after: str | None = None, target: str | None = None, **kwargs: Any) -> str:
+        """What `graph` gives, in the text form that `ptc opt` reads and prints."""
+        return targets.text(self.graph(*args, after=after, target=target, **kwargs))
+
     def source(self, target: str, *args: Any, **kwargs: Any) -> str:
         """The text that ``target`` compiles: LLVM IR, Ascend C or TT-Metal C++ (its files one after the other, headed by their names)."""
         return targets.source(target, self.specialise(*args, **kwargs).graph)

@@ -11,11 +11,10 @@ import click
 from pypto_dsl.cli import kernels, terminal
 from pypto_dsl.compiler import pipeline, targets
 from pypto_dsl.compiler.graph import Graph
-from pypto_dsl.compiler.passes.fuse import Partition, fuse
+from pypto_dsl.compiler.passes.fuse import fuse
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.text.printer import print_graph
 from pypto_dsl.compiler.text.reader import read_graph
-from pypto_dsl.compiler.tile_ir.nodes import Program
 from pypto_dsl.compiler.tile_ir.reader import read_program
 from pypto_dsl.compiler.tile_ir.text import print_program
 from pypto_dsl.compiler.verify import require_valid, verify
@@ -107,27 +106,17 @@ def results(text: str, file: str, passes: tuple[str, ...], target: str, spans: b
     return printed
 
 
-def _partition_text(graph: Graph, partition: Partition) -> str:
-    lines = []
-    for group in partition.groups:
-        lines.append(f"group {group.number} {group.kind} [{', '.join(map(str, group.space))}] {{")
-        lines += [f"  {', '.join(repr(r) for r in op.results)} = {op.opcode}" for op in group.ops]
-        lines.append("}" + (f" // {group.why}" if group.why else ""))
-    return "\n".join(lines) + "\n"
-
-
 def _fused(graph: Graph, _: targets.Target) -> str:
-    return _partition_text(graph, fuse(graph))
+    return pipeline.text(fuse(graph))
 
 
 def _tiled(graph: Graph, target: targets.Target) -> str:
-    return print_program(tile(graph, fuse(graph), target))
+    return pipeline.text(tile(graph, fuse(graph), target))
 
 
 def _placed(graph: Graph, target: targets.Target) -> str:
     partition = fuse(graph)
-    structured: Program = tile(graph, partition, target)
-    return print_program(pipeline.place(graph, partition, target, structured))
+    return pipeline.text(pipeline.place(graph, partition, target, tile(graph, partition, target)))
 
 
 ENDINGS: dict[str, Callable[[Graph, targets.Target], str]] = {"fuse": _fused, "tile": _tiled, "place": _placed}

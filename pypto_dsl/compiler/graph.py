@@ -158,7 +158,7 @@ class Check:
         return is_maximum_with(self.left, self.right)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Graph:
     """A kernel: parameters, symbols, a body, and where results go.
 
@@ -181,6 +181,9 @@ class Graph:
     def rules(self) -> str:
         """The promotion rule set's name."""
         return self.options.get("promotion", "pypto")
+
+    def __repr__(self) -> str:
+        return f"<graph {self.name}: {len(self.parameters)} parameters, {sum(1 for _ in walk(self.body))} operations>"
 
     def results(self) -> list[Value]:
         """Every value that must be computed: outputs in order, then returns."""

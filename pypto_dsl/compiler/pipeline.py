@@ -14,7 +14,9 @@ from pypto_dsl.compiler.passes.promote import promote
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.placement import PLACEMENTS
 from pypto_dsl.compiler.targets import Target, TileChoices, load
+from pypto_dsl.compiler.text.printer import print_graph
 from pypto_dsl.compiler.tile_ir.nodes import Program
+from pypto_dsl.compiler.tile_ir.text import print_program
 from pypto_dsl.compiler.verify import verify
 
 GraphPass = Callable[[Graph, Target], Graph]
@@ -36,6 +38,20 @@ class Stage:
 
     name: str
     result: Graph | Partition | Program
+
+
+def text(result: Graph | Partition | Program) -> str:
+    """What stands after a stage, as `ptc opt` prints it."""
+    if isinstance(result, Graph):
+        return print_graph(result)
+    if isinstance(result, Program):
+        return print_program(result)
+    lines = []
+    for group in result.groups:
+        lines.append(f"group {group.number} {group.kind} [{', '.join(map(str, group.space))}] {{")
+        lines += [f"  {', '.join(repr(r) for r in op.results)} = {op.opcode}" for op in group.ops]
+        lines.append("}" + (f" // {group.why}" if group.why else ""))
+    return "\n".join(lines) + "\n"
 
 
 def stages(graph: Graph, target: Target) -> Iterator[Stage]:

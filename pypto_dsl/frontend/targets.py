@@ -164,6 +164,11 @@ def graph_after(graph: Graph, name: str, target: str) -> Any:
     raise error("PT713", f"the pipeline of `{target}` has no pass `{name}`", here())
 
 
+def text(result: Any) -> str:
+    """What stands after a stage of the pipeline, in its text form."""
+    return str(_module("pypto_dsl.compiler.pipeline").text(result))
+
+
 def files(name: str, graph: Graph) -> dict[str, str]:
     """The files that are emitted of a graph for a target, by name. Raises PT501 for a target that is none."""
     target = targets.load(name.removesuffix(EMULATED))

@@ -69,6 +69,15 @@ def test_what_stands_after_each_stage(stage: str) -> None:
         assert made.name == "decay" and [p.name for p in made.parameters] == ["x", "out", "rate"]
 
 
+@pytest.mark.parametrize("stage", [None, *STAGES])
+def test_the_text_of_what_stands(stage: str | None) -> None:
+    x, out = arguments()
+    text = decay.text(x, out, after=stage)
+    assert "decay" in text or stage == "fuse"
+    assert ("exp(" in text or "= exp" in text) and "0x" not in text
+    assert repr(decay.graph(x, out)).startswith("<graph decay: 3 parameters, ")
+
+
 def test_a_pass_or_target_that_is_none() -> None:
     x, out = arguments()
     assert "promote" in refused("PT713", lambda: decay.graph(x, out, after="promot"))
