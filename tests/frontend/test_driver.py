@@ -73,7 +73,7 @@ def test_what_stands_after_each_stage(stage: str) -> None:
 def test_the_text_of_what_stands(stage: str | None) -> None:
     x, out = arguments()
     text = decay.text(x, out, after=stage)
-    assert "exp" in text and "0x" not in text
+    assert "exp" in text and " at 0x" not in text
     assert repr(decay.graph(x, out)).startswith("<graph decay: 3 parameters, ")
 
 
