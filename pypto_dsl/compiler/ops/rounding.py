@@ -6,18 +6,17 @@ import math
 
 import numpy as np
 
-from pypto_dsl.compiler.dtypes import F64, I32, DType
+from pypto_dsl.compiler.dtypes import BF16, F16, F32, F64, I16, I32, DType
 from pypto_dsl.compiler.ops import shapes, typing
-from pypto_dsl.compiler.ops.core import abs, add, bitcast, cast, div, eq, ge, gt, le, lt, mul, ne, neg, sub, where
+from pypto_dsl.compiler.ops.core import abs, add, bitcast, bitwise_and, cast, div, eq, ge, gt, le, lt, mul, ne, neg, sub, where
 from pypto_dsl.compiler.ops.definition import Call, Number, Tensor, Typing, op
 from pypto_dsl.compiler.ops.floats import (
     FORMATS,
-    bits,
+    Format,
     is_infinite,
     is_nan,
     is_negative,
     layout,
-    sign_of,
     split_exponent,
     with_sign,
 )
@@ -25,6 +24,7 @@ from pypto_dsl.compiler.ops.logical import logical_and, logical_or, logical_xor
 from pypto_dsl.compiler.ops.references import functions
 
 EXACT = "selects among exactly computed values"
+HALF = Format(I16, 10, 15)  # the layout of FP16
 
 
 @op(types=typing.keep, shape=shapes.same, reference=functions.on_floats(np.rint), family="elementwise", bound={"f32": 0}, derivation=EXACT,
@@ -203,16 +203,23 @@ def copysign(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 
 @op(types=typing.arithmetic, shape=shapes.broadcast, reference=functions.nextafter, family="elementwise", bound={"f32": 0, "f64": 0},
-    derivation=EXACT, dtypes=typing.FLOATS, widens=False, expands=tuple(FORMATS))
+    derivation=EXACT, dtypes=typing.FLOATS, widens=False, expands=(*FORMATS, F16, BF16))
 def nextafter(input: Tensor, other: Tensor | Number) -> Tensor:
     """The neighbour of ``input`` in its own dtype, in the direction of ``other``; ``other`` itself where they are equal."""
-    form, field = layout(input), bits(input)
-    step = where(logical_xor(lt(input, other), lt(field, 0)), 1, -1)
-    moved = bitcast(add(field, step if form.integer is I32 else cast(step, form.integer)), input.type.dtype)
-    smallest = bitcast(add(sign_of(other), 1), input.type.dtype)
-    stepped = where(eq(input, 0.0), smallest, moved)
-    equal = where(eq(input, other), other, stepped)
-    return where(is_nan(input), input, where(is_nan(other), other, equal))
+    if input.type.dtype is BF16:  # the upper halves of FP32's, which every target computes with
+        return cast(_neighbour(cast(input, F32), cast(other, F32), FORMATS[F32], 1 << 16), BF16)
+    return _neighbour(input, other, HALF if input.type.dtype is F16 else layout(input), 1)
+
+
+def _neighbour(x: Tensor, other: Tensor, form: Format, unit: int) -> Tensor:
+    """The float whose bits are ``unit`` away from those of x."""
+    field = bitcast(x, form.integer)
+    step = where(logical_xor(lt(x, other), lt(field, 0)), unit, -unit)
+    moved = bitcast(add(field, step if form.integer is I32 else cast(step, form.integer)), x.type.dtype)
+    sign = bitwise_and(bitcast(other, form.integer), form.sign)
+    stepped = where(eq(x, 0.0), bitcast(add(sign, unit), x.type.dtype), moved)
+    equal = where(eq(x, other), other, stepped)
+    return where(is_nan(x), x, where(is_nan(other), other, equal))
 
 
 @op(types=typing.keeps_and(I32), shape=shapes.same_twice, reference=functions.frexp, family="elementwise", bound={"f32": 0},
