@@ -1,16 +1,18 @@
 """What the passes cost on large graphs, stage by stage: chains, diamonds, reductions and several outputs of 1,000 to 100,000 operations.
 
-    python -m benchmarks.passes --json benchmarks/results/passes.json
-    python -m benchmarks.passes --operations 10000 --target ascend-a2
+    python -m benchmarks.passes --targets llvm-cpu ascend-a2 tt-wormhole --json benchmarks/results/passes.json
+    python -m benchmarks.passes --operations 10000
 
 Processor time of one run in a fresh process per size, the verifier behind every graph pass included.
 """
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pypto_dsl.compiler import pipeline, targets
@@ -52,8 +54,18 @@ def mixed_graph(operations: int) -> Graph:
     return graph
 
 
-def measure(operations: int, target: str) -> dict[str, object]:
-    """Processor seconds per stage for a graph of this size."""
+@dataclass(frozen=True)
+class Row:
+    """One graph on one target: processor seconds per stage."""
+
+    target: str
+    operations: int
+    total: float
+    seconds: dict[str, float]
+
+
+def measure(operations: int, target: str) -> Row:
+    """Build a graph of this size and time every stage."""
     graph = mixed_graph(operations)
     found: dict[str, float] = {}
     began = time.process_time()
@@ -64,29 +76,28 @@ def measure(operations: int, target: str) -> dict[str, object]:
         now = time.process_time()
         found[stage.name] = now - last
         last = time.process_time()
-    return {"operations": sum(1 for _ in walk(graph.body)), "target": target, "seconds": {k: round(v, 3) for k, v in found.items()},
-            "total": round(sum(found.values()), 3)}
+    return Row(target, sum(1 for _ in walk(graph.body)), round(sum(found.values()), 3), {k: round(v, 3) for k, v in found.items()})
 
 
 def main() -> None:
     """Measure, print a table in Markdown, and write the JSON file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--operations", type=int, nargs="*", default=list(SIZES))
-    parser.add_argument("--target", default="llvm-cpu")
+    parser.add_argument("--targets", nargs="*", default=["llvm-cpu"])
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    rows = []
-    for size in options.operations:
+    rows: list[Row] = []
+    for target, size in itertools.product(options.targets, options.operations):
         with multiprocessing.get_context("spawn").Pool(1) as fresh:
-            row = fresh.apply(measure, (size, options.target))
-        stages = row["seconds"]
+            row = fresh.apply(measure, (size, target))
         if not rows:
-            print(f"| operations | {' | '.join(stages)} | total s | us per operation |\n| ---: |{' ---: |' * (len(stages) + 2)}")
-        per = row["total"] / row["operations"] * 1e6
-        print(f"| {row['operations']} | {' | '.join(f'{v:.2f}' for v in stages.values())} | {row['total']:.2f} | {per:.0f} |", flush=True)
+            print(f"| target | operations | {' | '.join(row.seconds)} | total s | us per operation |")
+            print(f"| --- | ---: |{' ---: |' * (len(row.seconds) + 2)}")
+        stages = " | ".join(f"{v:.2f}" for v in row.seconds.values())
+        print(f"| {target} | {row.operations} | {stages} | {row.total:.2f} | {row.total / row.operations * 1e6:.0f} |", flush=True)
         rows.append(row)
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

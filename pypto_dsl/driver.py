@@ -14,9 +14,21 @@ import numpy as np
 
 from pypto_dsl.compiler.errors import Diagnostic, KernelError, Label, error, value_text
 from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.compiler.profile import profiled, stage
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend import targets, verify
-from pypto_dsl.frontend.arguments import Array, TensorArgument, check_extents, check_outputs, checked, is_array, like, symbol_values
+from pypto_dsl.frontend.arguments import (
+    Array,
+    TensorArgument,
+    as_numpy,
+    check_extents,
+    check_outputs,
+    checked,
+    is_array,
+    like,
+    likewise,
+    symbol_values,
+)
 from pypto_dsl.frontend.capture import Arguments, Captured, capture
 from pypto_dsl.frontend.control import HOOKS
 from pypto_dsl.frontend.direct import MISSED, Direct, direct
@@ -124,6 +136,9 @@ class Kernel:
         # where a parameter lies in a call's arguments; those that are only given by name lie behind all of them
         self._position = {n: i if p.kind <= p.POSITIONAL_OR_KEYWORD else sys.maxsize
                           for i, (n, p) in enumerate(self.signature.parameters.items())}
+        # (name, default) of every parameter where all can be given by position, else None
+        plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in self.signature.parameters.values())
+        self._plain_parameters = [(n, p.default) for n, p in self.signature.parameters.items()] if plain else None
         self._annotations: dict[str, Any] | None = None
         self._entries: dict[Key, list[Specialisation]] = {}
         self._made: list[Specialisation] = []  # oldest first; only ever appended to
@@ -151,6 +166,8 @@ class Kernel:
         """
         if current() is not None:
             return HOOKS.call(self.function, *args, **kwargs)
+        if kwargs:
+            args, kwargs = self._by_position(args, kwargs)
         repeated = self._repeated
         if repeated is not None and not kwargs and tiles_outside() is None and pending() is None:
             form, found = repeated
@@ -159,11 +176,25 @@ class Kernel:
             if result is not MISSED:
                 self._last = found
                 return result
+        viewed = None if kwargs else as_numpy(args)
+        if viewed is not None:
+            return likewise(args, self(*viewed))
         return self._run(args, kwargs, self.options.target or targets.DEFAULT)
 
     def run(self, *args: Any, target: str | None = None, **kwargs: Any) -> Any:
         """Run on arrays on ``target``: "llvm-cpu", "interpreter", "ascend-a2-emu", "tt-wormhole-emu". Raises PT501 for another name."""
         return self._run(args, kwargs, target or self.options.target or targets.DEFAULT)
+
+    def _by_position(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The same call with every argument by position, defaults filled in; as it is when it cannot be made so, or is wrong."""
+        parameters = self._plain_parameters
+        if parameters is None or len(args) > len(parameters):
+            return args, kwargs
+        rest = parameters[len(args):]
+        given = tuple([kwargs.get(name, default) for name, default in rest])
+        if [v for v in given if v is inspect.Parameter.empty] or len([n for n, _ in rest if n in kwargs]) != len(kwargs):
+            return args, kwargs
+        return args + given, {}
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], target: str) -> Any:
         shape = None if kwargs or tiles_outside() is not None or pending() is not None else _shape_of_call(args)
@@ -171,16 +202,17 @@ class Kernel:
         if shortcut is not None and all(read.holds() for read in shortcut.found.captured.reads):
             return self._again(shortcut, args, target)
         arguments = self._arguments(args, kwargs)
-        found = self._specialise(arguments)
-        graph = found.graph
         arrays: dict[str, Array] = {n: t.array for n, t in arguments.tensors.items()}
-        symbols = symbol_values(graph, arrays, arguments.integers)
-        check_extents(graph, symbols)
-        check_outputs(graph.name, [(name, arrays[name]) for name in graph.outputs])
-        executor = found.executors.get(target)
-        if executor is None:
-            with self._lock:
-                executor = found.executors.setdefault(target, targets.executor(target, graph))
+        with profiled(f"{self.name} for {target}"):
+            found = self._specialise(arguments)
+            graph = found.graph
+            symbols = symbol_values(graph, arrays, arguments.integers)
+            check_extents(graph, symbols)
+            check_outputs(graph.name, [(name, arrays[name]) for name in graph.outputs])
+            executor = found.executors.get(target)
+            if executor is None:
+                with self._lock:
+                    executor = found.executors.setdefault(target, targets.executor(target, graph))
         floats = [(p.name, p.type.dtype.numpy) for p in graph.parameters if p.name not in arrays]
         position = self._position
         verified = found.captured.probed and verify.is_on(self.options.groups)
@@ -324,7 +356,8 @@ class Kernel:
         why = ""
         while True:
             try:
-                captured = capture(self.function, self.name, self.signature, arguments, self.options)
+                with stage("capture"):
+                    captured = capture(self.function, self.name, self.signature, arguments, self.options)
                 break
             except NeedsValue as needed:
                 if needed.parameter not in arguments.floats:

@@ -3,15 +3,17 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
 from pypto_dsl.cli import kernels, terminal
+from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.pipeline import lower
-from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory
+from pypto_dsl.frontend.targets import extents_of
+from pypto_dsl.runtime.cpu import jit, stored
+from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory, size_limit
 from pypto_dsl.runtime.cpu.executable import Executable
 from pypto_dsl.runtime.toolchain import cache_folder
 
@@ -42,7 +44,8 @@ def command() -> None:
     """List, clear or question the compiled kernels kept on disk.
 
     The folder is $PTC_CACHE_DIR, or this platform's cache folder. Entries are found by their contents: the key of an entry covers
-    everything that can change it, so clearing is never needed for right results.
+    everything that can change it, so clearing is never needed for right results. Compiled kernels may have $PTC_CACHE_SIZE together
+    ("500M"; 1 GiB when it is not set, "0" for no limit); those that were used longest ago go.
     """
 
 
@@ -52,10 +55,11 @@ def ls(as_json: bool) -> None:
     """List what is kept, newest first."""
     entries = cached()
     if as_json:
-        terminal.emit_json({"ok": True, "folder": str(cache_folder()), "entries": [asdict(e) for e in entries]})
+        terminal.emit_json({"ok": True, "folder": str(cache_folder()), "limit": size_limit(), "entries": [asdict(e) for e in entries]})
         return
-    total = sum(e.bytes for e in entries)
-    click.echo(f"{cache_folder()}: {len(entries)} entries, {_size(total)}")
+    total, limit = sum(e.bytes for e in entries), size_limit()
+    most = "" if limit is None else f"; compiled kernels may have {_size(limit)}"
+    click.echo(f"{cache_folder()}: {len(entries)} entries, {_size(total)}{most}")
     now = time.time()
     if entries:
         rows = [(e.kind, e.name, _size(e.bytes), _age(now - e.written)) for e in entries]
@@ -97,20 +101,6 @@ def _age(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-class _Asked(ObjectCache):
-    """Notes which entry was asked for, and writes nothing."""
-
-    path: Path | None = None
-    found = False
-
-    def get(self, parts: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
-        """The entry if it is there, else made and not kept."""
-        self.path = self.path_of(parts)
-        kept = None if self.path is None else self.read(self.path)
-        self.found = kept is not None
-        return make() if kept is None else kept
-
-
 @command.command("why")
 @click.argument("kernel")
 @kernels.shape_option
@@ -118,8 +108,8 @@ class _Asked(ObjectCache):
 def why(kernel: str, shapes: tuple[kernels.Shape, ...], as_json: bool) -> None:
     """Say which entry a kernel has, whether it is there, and why.
 
-    An entry is found by the hash of the emitted code and of the machine that it was compiled for. Run-time numbers and DYNAMIC extents
-    are in neither, so they never make another one.
+    An entry is found by the hash of the recorded graph, the target's data, the machine and the versions that compile for it. Run-time
+    numbers and DYNAMIC extents are in none of these, so they never make another one.
     """
     source = kernels.find(kernel)
     if source.kernel is not None:
@@ -130,14 +120,22 @@ def why(kernel: str, shapes: tuple[kernels.Shape, ...], as_json: bool) -> None:
         described = ", ".join(f"{p.name} {p.type}" for p in graph.parameters)
     else:
         raise TypeError("a source has a kernel or a graph")
-    asked = _Asked(default_directory())
-    made = Executable(lower(graph, "llvm-cpu"), cache=asked)
-    document = {"kernel": source.name, "form": described, "entry": str(asked.path), "found": asked.found, "code_bytes": len(made.text),
-                "machine": made.machine.fingerprint, "options": dict(graph.options)}
+    machine = jit.machine()
+    key = stored.key(graph, targets.load("llvm-cpu"), machine, extents_of(graph))
+    kept = ObjectCache(default_directory())
+    if key is not None:
+        entry, what = kept.path_of(key, stored.SUFFIX), f"{len(key[0])} bytes of graph"
+        found = stored.find(kept, key) is not None
+    else:  # the compiler's own sources have just changed: objects are found by the code they are made of
+        text = Executable(lower(graph, "llvm-cpu"), cache=ObjectCache(None), extents=extents_of(graph)).text
+        entry, what = kept.path_of((text, machine.fingerprint)), f"{len(text)} bytes of code"
+        found = entry is not None and kept.read(entry) is not None
+    document = {"kernel": source.name, "form": described, "entry": str(entry), "found": found, "key": what,
+                "machine": machine.fingerprint, "options": dict(graph.options)}
     if as_json:
         terminal.emit_json({"ok": True, **document})
         return
     click.echo(f"{source.name}({described})")
-    click.echo(f"  entry {asked.path}: " + ("found" if asked.found else "not there, so the next call compiles"))
-    click.echo(f"  its key: {document['code_bytes']} bytes of code, and the machine {'; '.join(made.machine.fingerprint.split('; ')[:3])}")
+    click.echo(f"  entry {entry}: " + ("found" if found else "not there, so the next call compiles"))
+    click.echo(f"  its key: {what}, and the machine {'; '.join(machine.fingerprint.split('; ')[:3])}")
     click.echo("  another dtype, static extent, option, promotion rule, version of this package or kind of processor makes another entry")

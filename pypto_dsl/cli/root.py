@@ -54,6 +54,8 @@ Exit codes:
 Environment:
   NO_COLOR       plain output on terminals too
   PTC_CACHE_DIR  where compiled kernels are kept
+  PTC_CACHE_SIZE how much of them, "500M"; 1 GiB when not set, 0 for no limit
+  PTC_PROFILE    1: where the time of each compilation went, on stderr
   PTC_CXX        the C++ compiler that the emulators use
 """
 

@@ -13,6 +13,7 @@ from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.passes.promote import promote
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.placement import PLACEMENTS
+from pypto_dsl.compiler.profile import stage
 from pypto_dsl.compiler.targets import Target, TileChoices, load
 from pypto_dsl.compiler.text.printer import print_graph
 from pypto_dsl.compiler.tile_ir.nodes import Program
@@ -61,14 +62,19 @@ def stages(graph: Graph, target: Target) -> Iterator[Stage]:
     """
     check_limits(graph, target)
     for name, apply in GRAPH_PASSES.items():
-        graph = apply(graph, target)
-        verify(graph, name)
+        with stage(name):
+            graph = apply(graph, target)
+            verify(graph, name)
         yield Stage(name, graph)
-    partition = fuse(graph)
+    with stage("fuse"):
+        partition = fuse(graph)
     yield Stage("fuse", partition)
-    structured = tile(graph, partition, target)
+    with stage("tile"):
+        structured = tile(graph, partition, target)
     yield Stage("tile", structured)
-    yield Stage("place", place(graph, partition, target, structured))
+    with stage("place"):
+        placed = place(graph, partition, target, structured)
+    yield Stage("place", placed)
 
 
 def lower(graph: Graph, target: Target | str) -> Program:

@@ -259,6 +259,30 @@ def check_outputs(kernel: str, written: Sequence[tuple[str, Array]]) -> None:
                             help="pass two arrays")
 
 
+def as_numpy(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """A call's arguments with NumPy views for torch's CPU tensors; None when there is none, or one that needs a closer look."""
+    torch = _torch()
+    kind = getattr(torch, "Tensor", None)
+    if kind is None or kind not in map(type, args):
+        return None
+    viewed = []
+    for a in args:
+        if type(a) is kind:
+            if a.device.type != "cpu" or a.is_conj() or a.is_neg():
+                return None
+            a = _torch_array(torch, a, "")
+        viewed.append(a)
+    return tuple(viewed)
+
+
+def likewise(args: tuple[Any, ...], made: Any) -> Any:
+    """What a call on NumPy views of ``args`` has returned, as the first array among ``args`` is."""
+    if made is None:
+        return None
+    sample = next(a for a in args if is_array(a))
+    return tuple([like(sample, r) for r in made]) if isinstance(made, tuple) else like(sample, made)
+
+
 def like(sample: Any, array: Array) -> Any:
     """A result as the caller's kind of array: a torch tensor when the first argument was one, else the NumPy array."""
     torch = _torch()
@@ -275,5 +299,5 @@ def shape_of(argument: TensorArgument) -> str:
     return f"{argument.dtype}[{', '.join(map(str, argument.array.shape))}]"
 
 
-__all__ = ["Array", "TensorArgument", "as_array", "check_extents", "check_outputs", "checked", "is_array", "like", "shape_of", "shape_text",
-           "symbol_values"]
+__all__ = ["Array", "TensorArgument", "as_array", "as_numpy", "check_extents", "check_outputs", "checked", "is_array", "like", "likewise",
+           "shape_of", "shape_text", "symbol_values"]

@@ -12,6 +12,7 @@ from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.passes.limits import check_limits
+from pypto_dsl.compiler.profile import stage
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Param, Program, kernels_of
 from pypto_dsl.frontend.arguments import Array
@@ -47,13 +48,18 @@ def _interpreted(graph: Graph) -> Executor:
     return run
 
 
+def extents_of(graph: Graph) -> dict[str, tuple[str, int]]:
+    """The argument and axis behind every symbol that is an extent."""
+    return {s.name: (s.parameter, s.axis) for s in graph.symbols.values() if s.kind == "dim"}
+
+
 class _Call:
     """The tensors and numbers of one call of a program."""
 
-    def __init__(self, program: Program, returns: int, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> None:
-        split = len(program.arguments) - returns
-        self.tensors = {a.name: arrays[a.name] for a in program.arguments[:split]}
-        self.returned = {a.name: np.empty([e.evaluate(symbols) for e in a.shape], a.dtype.numpy) for a in program.arguments[split:]}
+    def __init__(self, arguments: Sequence[Param], returns: int, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> None:
+        split = len(arguments) - returns
+        self.tensors = {a.name: arrays[a.name] for a in arguments[:split]}
+        self.returned = {a.name: np.empty([e.evaluate(symbols) for e in a.shape], a.dtype.numpy) for a in arguments[split:]}
         numbers = {n: v.item() for n, v in arrays.items() if n not in self.tensors and v.ndim == 0}
         self.numbers: dict[str, float | int] = {**symbols, **numbers}
 
@@ -65,27 +71,31 @@ class Compiled:
     """Runs a graph as machine code of the host. ``launch`` takes ``tensors`` and then ``numbers`` by position, see `Executable.launch`."""
 
     def __init__(self, graph: Graph, target: Target) -> None:
-        self.program = _lower(graph, target)
         self.returns = len(graph.returns)
-        extents = {s.name: (s.parameter, s.axis) for s in graph.symbols.values() if s.kind == "dim"}
-        self.executable = _module("pypto_dsl.runtime.cpu.executable").Executable(self.program, extents=extents)
+        extents = extents_of(graph)
+        machine = _module("pypto_dsl.runtime.cpu.jit").machine()
+        with stage("key"):
+            key = _module("pypto_dsl.runtime.cpu.stored").key(graph, target, machine, extents)
+        build = _module("pypto_dsl.runtime.cpu.executable").Executable
+        self.executable = build(lambda: _lower(graph, target), extents=extents, key=key)
+        self.arguments: tuple[Param, ...] = self.executable.arguments
         self.launch: Callable[..., bool] | None = self.executable.launch
         self.numbers: tuple[str, ...] = self.executable.numbers
 
     def __call__(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]:
-        call = _Call(self.program, self.returns, arrays, symbols)
+        call = _Call(self.arguments, self.returns, arrays, symbols)
         self.executable.run(call.arrays(), call.numbers)
         return list(call.returned.values())
 
     @property
     def tensors(self) -> tuple[Param, ...]:
         """The user's tensors in the order of the signature."""
-        return self.program.arguments[:len(self.program.arguments) - self.returns]
+        return self.arguments[:len(self.arguments) - self.returns]
 
     @property
     def returned(self) -> tuple[Param, ...]:
         """The tensors that are made in a call and returned."""
-        return self.program.arguments[len(self.program.arguments) - self.returns:]
+        return self.arguments[len(self.arguments) - self.returns:]
 
 
 def _emulated(graph: Graph, target: Target) -> Executor:
@@ -95,7 +105,7 @@ def _emulated(graph: Graph, target: Target) -> Executor:
 
     def run(arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]:
         check_limits(graph, target, symbols)
-        call = _Call(program, len(graph.returns), arrays, symbols)
+        call = _Call(program.arguments, len(graph.returns), arrays, symbols)
         results = runner.run(emitted.manifest, emitted.files, call.arrays(), call.numbers)
         for name in graph.outputs:
             arrays[name][...] = results[name]
@@ -121,7 +131,7 @@ def runs(name: str) -> bool:
     if name == INTERPRETER:
         return True
     base = name.removesuffix(EMULATED)
-    if base not in targets.names() and not (targets.is_file(base) and Path(base).is_file()):
+    if not targets.is_built_in(base) and base not in targets.names() and not (targets.is_file(base) and Path(base).is_file()):
         return False
     family = targets.load(base).family
     return family in DEVICES if name.endswith(EMULATED) else family == "llvm"
@@ -158,9 +168,9 @@ def graph_after(graph: Graph, name: str, target: str) -> Any:
     pipeline = _module("pypto_dsl.compiler.pipeline")
     if name not in pipeline.STAGES:
         raise error("PT713", f"there is no pass `{name}`", here(), help=f"passes are {', '.join(pipeline.STAGES)}")
-    for stage in pipeline.stages(graph, targets.load(target.removesuffix(EMULATED))):
-        if stage.name == name:
-            return stage.result
+    for after in pipeline.stages(graph, targets.load(target.removesuffix(EMULATED))):
+        if after.name == name:
+            return after.result
     raise error("PT713", f"the pipeline of `{target}` has no pass `{name}`", here())
 
 
@@ -198,4 +208,5 @@ def write(name: str, graph: Graph, folder: Any) -> list[str]:
     return list(emitted)
 
 
-__all__ = ["DEFAULT", "Compiled", "Executor", "executor", "explain", "files", "graph_after", "runnable", "runs", "source", "write"]
+__all__ = ["DEFAULT", "Compiled", "Executor", "executor", "explain", "extents_of", "files", "graph_after", "runnable", "runs", "source",
+           "write"]

@@ -118,6 +118,7 @@ class Target:
         return Table({}, self.name, name) if table is None else table
 
 
+@lru_cache
 def _built_in() -> dict[str, Traversable]:
     return {e.name.removesuffix(".toml"): e for e in resources.files(__package__).iterdir() if e.name.endswith(".toml")}
 
@@ -125,6 +126,11 @@ def _built_in() -> dict[str, Traversable]:
 def names() -> tuple[str, ...]:
     """Names of every target there is: the built-in ones and those of the entry-point group `pypto_dsl.targets`. No file is read."""
     return tuple(sorted({*_built_in(), *(point.name for point in metadata.entry_points(group=GROUP))}))
+
+
+def is_built_in(name: str) -> bool:
+    """Whether this package has the target; to ask installed packages takes milliseconds."""
+    return name in _built_in()
 
 
 def is_file(name: str) -> bool:

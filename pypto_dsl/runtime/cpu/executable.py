@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Check
+from pypto_dsl.compiler.profile import stage
 from pypto_dsl.compiler.tile_ir import nodes as t
-from pypto_dsl.runtime.cpu import fastcall, jit
+from pypto_dsl.runtime.cpu import fastcall, jit, stored
 from pypto_dsl.runtime.cpu.arguments import Array, bind
 from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory
 from pypto_dsl.runtime.cpu.fastcall import FastCall
@@ -73,32 +75,73 @@ class Executable:
     elements that the program does not write are untouched.
     """
 
-    def __init__(self, program: t.Program, *, level: str | None = None, cache: ObjectCache | None = None,
+    def __init__(self, program: t.Program | Callable[[], t.Program], *, level: str | None = None, cache: ObjectCache | None = None,
                  pool: Pool | None = None, launch: Mapping[str, int] | None = None,
-                 extents: Mapping[str, tuple[str, int]] | None = None) -> None:
+                 extents: Mapping[str, tuple[str, int]] | None = None, key: tuple[str, ...] | None = None) -> None:
         """Compile ``program`` for the host, or for one of its smaller feature levels.
 
         Objects are kept in ``cache``, the user's cache directory unless given.
         ``launch`` replaces the target's thresholds for sharing work among threads; results do not depend on it.
         ``extents`` names, for run-time numbers, the argument and axis whose extent they are: the launcher reads them there.
+        ``key`` (`stored.key`) finds what an earlier process has compiled; ``program`` may then be a function, called when it is needed.
         Raises KernelError PT524 for a level that the host lacks, and what emission refuses.
         """
-        self.program = program
+        self._program = program
+        self._extents = extents
         self.machine = jit.machine(level)
-        kernels = list(t.kernels_of(program.steps))
-        module = emitter.emit_module(kernels, self.machine.level)
-        plan = launcher.launcher(program, extents) if fastcall.supported() else None
-        if plan is not None:
-            launcher.define(module, program, plan)
-        self.text = module.text()
-        parts = (self.text, self.machine.fingerprint)
-        code = (cache or ObjectCache(default_directory())).get(parts, lambda: jit.compile_object(self.text, self.machine))
+        kept = cache or ObjectCache(default_directory())
+        with stage("cache"):
+            found = stored.find(kept, key) if key is not None else None
+        record, code = found or self._compiled(kept)
+        if found is None and key is not None:
+            with stage("cache"):
+                stored.keep(kept, key, record)
+        self.arguments = record.arguments
+        with stage("link"):
+            self._library = jit.Library(code, record.exports)
+            self._pool = pool or shared_pool()
+            self._launch = {**targets.load("llvm-cpu").table("launch"), **(launch or {})}
+            self._fast = None
+            if record.tensors is not None:
+                self._fast = FastCall(self._library, record.tensors, record.numbers, self._pool, self._launch)
+
+    @cached_property
+    def program(self) -> t.Program:
+        """The program; lowered now where it came from the cache."""
+        return self._program() if callable(self._program) else self._program
+
+    @cached_property
+    def _emitted(self) -> tuple[str, launcher.Launcher | None]:
+        """The module's text and the launcher in it, if any."""
+        program = self.program
+        with stage("emit"):
+            module = emitter.emit_module(list(t.kernels_of(program.steps)), self.machine.level)
+            plan = launcher.launcher(program, self._extents) if fastcall.supported() else None
+            if plan is not None:
+                launcher.define(module, program, plan)
+            return module.text(), plan
+
+    @property
+    def text(self) -> str:
+        """The LLVM IR."""
+        return self._emitted[0]
+
+    def _compiled(self, cache: ObjectCache) -> tuple[stored.Record, bytes]:
+        """The object, compiled unless one of the same text is kept, and its record."""
+        text, plan = self._emitted
+        parts = (text, self.machine.fingerprint)
+        code = cache.get(parts, lambda: jit.compile_object(text, self.machine))
         extra = ("launch", "launch_table") if plan is not None else ()
-        self._library = jit.Library(code, [*(emitter.symbol(k.name) for k in kernels), *extra])
-        self._loaded = {k.name: self._loaded_kernel(k) for k in kernels}
-        self._pool = pool or shared_pool()
-        self._launch = {**targets.load("llvm-cpu").table("launch"), **(launch or {})}
-        self._fast = None if plan is None else FastCall(self._library, plan, self._pool, self._launch)
+        exports = (*(emitter.symbol(k.name) for k in t.kernels_of(self.program.steps)), *extra)
+        path = cache.path_of(parts)
+        tensors = None if plan is None else tuple((p.name, p.dtype) for p in plan.tensors)
+        numbers = () if plan is None else tuple(s.name for s in plan.numbers)
+        return stored.Record(path.name if path is not None else "", exports, tuple(self.program.arguments), tensors, numbers), code
+
+    @cached_property
+    def _loaded(self) -> dict[str, Loaded]:
+        """The kernels by name, for calls without the launcher."""
+        return {k.name: self._loaded_kernel(k) for k in t.kernels_of(self.program.steps)}
 
     def _loaded_kernel(self, kernel: t.TileKernel) -> Loaded:
         call = emitter.signature(kernel)

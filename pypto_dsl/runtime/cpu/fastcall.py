@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from pypto_dsl.codegen.llvm import launcher as emitter
-from pypto_dsl.codegen.llvm.launcher import Launcher
+from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.runtime.cpu.jit import Library
 from pypto_dsl.runtime.cpu.pool import Pool
 
@@ -63,11 +63,13 @@ class FastCall:
     The objects of this class keep alive what the function uses: hold them as long as the function is called.
     """
 
-    def __init__(self, library: Library, plan: Launcher, pool: Pool, launch: Mapping[str, Any]) -> None:
+    def __init__(self, library: Library, tensors: Sequence[tuple[str, DType]], numbers: Sequence[str], pool: Pool,
+                 launch: Mapping[str, Any]) -> None:
+        """``tensors`` and ``numbers`` are what the launcher takes, by name."""
         self._library, self._pool = library, pool
-        self.tensors, self.numbers = [p.name for p in plan.tensors], [s.name for s in plan.numbers]
+        self.tensors, self.numbers = [name for name, _ in tensors], list(numbers)
         # every array of a built-in dtype shares one descriptor object; others take the long way
-        self._dtypes = [p.dtype.numpy for p in plan.tensors]
+        self._dtypes = [dtype.numpy for _, dtype in tensors]
         entries = {"array_type": id(np.ndarray), "float_type": id(float), "int_type": id(int), "true": id(True), "false": id(False),
                    "pool_run": pool.run_address, "pool_workers": pool.workers_address, "threads": pool.threads,
                    **{k: int(launch[k]) for k in ("serial_elements", "chunk_elements", "chunks_per_thread")}}

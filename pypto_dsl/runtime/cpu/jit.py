@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 
 from pypto_dsl.codegen.llvm.features import FeatureLevel, feature_levels
 from pypto_dsl.compiler.errors import CompilerBug, error
+from pypto_dsl.compiler.profile import stage
 
 # Level 0 aborts the process on AVX-512 mask registers, and a middle-end pipeline gains nothing over finished vector IR.
 CODEGEN_LEVEL = 2
@@ -103,7 +104,10 @@ def parse(text: str, where: str = "codegen/llvm") -> Any:
 
 def compile_object(text: str, machine: Machine, position_independent: bool = False) -> bytes:
     """IR text to the bytes of an object file for ``machine``."""
-    object_bytes: bytes = _target_machine(machine, position_independent).emit_object(parse(text))
+    with stage("parse IR"):
+        module = parse(text)
+    with stage("machine code"):
+        object_bytes: bytes = _target_machine(machine, position_independent).emit_object(module)
     return object_bytes
 
 
