@@ -126,10 +126,15 @@ class CompilerBug(Exception):
         self.where = where
 
 
+def advice(code: str) -> str:
+    """What the page of a code says to do, in one sentence; "" for a code without a page."""
+    entry = catalogue.find(code)
+    return "" if entry is None else entry.advice
+
+
 def error(code: str, message: str, span: Span | None = None, *, label: str = "", others: tuple[Label, ...] = (),
           notes: tuple[str, ...] = (), help: str = "", fix: str | None = None, **fields: Any) -> KernelError:
     """Build the KernelError of one mistake; raise what it returns. Without ``help`` it is what the code's page says to do."""
-    entry = None if help else catalogue.find(code)
-    help = help or ("" if entry is None else entry.advice)
+    help = help or advice(code)
     primary = Label(span, label) if span is not None else None
     return KernelError(Diagnostic(code, message, primary, others, notes, help, fix, "error", fields))

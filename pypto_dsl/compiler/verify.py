@@ -16,7 +16,7 @@ from pypto_dsl.compiler.graph import HOST, Check, Graph, Op, Region, TensorType,
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import OpDefinition, call_of, derive
-from pypto_dsl.compiler.ops.live import is_never_negative
+from pypto_dsl.compiler.ops.live import decided, is_never_negative
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.text.printer import LOOP_ATTRIBUTES, type_text
 
@@ -215,7 +215,8 @@ class _Verifier:
 
     def same_shape(self, a: tuple[Index, ...], b: tuple[Index, ...]) -> bool:
         """Equal, or equal by a check that runs before the kernel."""
-        return len(a) == len(b) and all(self.equal(x, y) for x, y in zip(a, b, strict=True))
+        return len(a) == len(b) and all(
+            self.equal(x, y) or self.equal(decided(x, self.graph), decided(y, self.graph)) for x, y in zip(a, b, strict=True))
 
     def same_type(self, a: TensorType, b: TensorType, weak: bool = True) -> bool:
         return (a.dtype == b.dtype and self.same_shape(a.shape, b.shape) and self.same_shape(a.live, b.live)

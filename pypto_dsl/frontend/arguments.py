@@ -10,13 +10,13 @@ import ml_dtypes
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import DType, of_numpy
-from pypto_dsl.compiler.errors import KernelError, Label, error
+from pypto_dsl.compiler.errors import KernelError, Label, error, value_text
 from pypto_dsl.compiler.graph import Check, Graph
 from pypto_dsl.compiler.index import Index, Spelling, text
 from pypto_dsl.compiler.ops.shapes import KEEPDIM, shape_text
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.spans import here
-from pypto_dsl.frontend.vocabulary import Annotation, TileOpFormat
+from pypto_dsl.frontend.vocabulary import Annotation, TileOpFormat, dtype_meant
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -60,6 +60,8 @@ def as_array(x: Any, name: str = "") -> Array:
     try:
         if hasattr(x, "__array_interface__"):
             return np.asarray(x)
+        if not is_array(x):
+            raise TypeError("it is no array")
         device = x.__dlpack_device__()[0]
         if device not in _HOST_MEMORY:
             where = _DEVICES.get(int(device), f"device kind {int(device)}")
@@ -111,6 +113,10 @@ def from_torch(tensor: Any, name: str = "", *, dynamic_axis: Sequence[int] | Non
     ``dynamic_axis`` names axes over which a kernel is not compiled again, where its annotation says nothing; ``dtype`` reads the bits as
     another dtype of the same width. Raises PT702 for one of another width, PT705 and PT708 as calls do, PT309 for an axis that is none.
     """
+    if not isinstance(name, str):
+        raise error("PT111", f"from_torch names an array by text, and got {value_text(name)}", here(), help='from_torch(tensor, "x")')
+    if dtype is not None and not isinstance(dtype, DType):
+        raise error("PT117", f"from_torch takes a dtype, and got {value_text(dtype)}", here(), help=dtype_meant(dtype))
     array = as_array(tensor, name or "tensor")
     array = array.reshape(1) if array.ndim == 0 else array
     if dtype is not None and dtype.numpy != array.dtype:

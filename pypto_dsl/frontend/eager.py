@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import of_numpy
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import KernelError, error
 from pypto_dsl.compiler.graph import Graph, Value, tensor_type
 from pypto_dsl.compiler.ops.definition import building
 from pypto_dsl.frontend.arguments import Array, as_array, is_array
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.tensor import Tensor, wrap
-from pypto_dsl.frontend.trace import Trace, tracing
+from pypto_dsl.frontend.trace import NeedsValue, Trace, tracing
 from pypto_dsl.runtime import interpreter
 
 
@@ -43,6 +43,20 @@ def evaluate(name: str, function: Callable[..., Any], args: Sequence[Any], kwarg
         handle.cell.parameter = True
         return handle
 
+    try:
+        return _evaluated(name, function, args, kwargs, trace, convert, arrays)
+    except KernelError:
+        raise
+    except NeedsValue:
+        raise error("PT103", f"{name}: an array without dimensions stands where a Python number is needed", here(),
+                    help="pass the number itself: float(value) or int(value)") from None
+    except (ValueError, OverflowError, TypeError, IndexError, MemoryError) as refused:  # NumPy's, of arguments that no rule looks at
+        raise error("PT111", f"{name} cannot be evaluated with these arguments: {refused}", here()) from refused
+
+
+def _evaluated(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], trace: Trace,
+               convert: Callable[[Any], Any], arrays: dict[str, Array]) -> Any:
+    graph = trace.graph
     with tracing(trace), building(trace.builder):
         given = [convert(a) for a in args]
         named = {k: convert(v) for k, v in kwargs.items()}

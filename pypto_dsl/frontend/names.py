@@ -30,7 +30,8 @@ class Unusable:
         why, help = self.__dict__["_why"]
         raise error(self._code, why, here(), help=help)
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __refuse__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __refuse__
+    __mod__ = __pow__ = __refuse__
     __getitem__ = __setitem__ = __iter__ = __len__ = __lt__ = __gt__ = __le__ = __ge__ = __bool__ = __neg__ = __index__ = __refuse__
     __call__ = __float__ = __refuse__
     __matmul__ = __rmatmul__ = __rpow__ = __rmod__ = __rfloordiv__ = __invert__ = __abs__ = __refuse__

@@ -1,6 +1,7 @@
 """Every public name of the language, and the error of one that does not exist."""
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +20,8 @@ def _groups() -> dict[str, Any]:
     """`set_pass_options(...)` and `get_pass_options()` for every group."""
     made: dict[str, Any] = {}
     for group in options.GROUPS:
-        made[f"set_{group}"] = lambda group=group, **values: options.set_group(group, **values)
-        made[f"get_{group}"] = lambda group=group: options.get_group(group)
+        made[f"set_{group}"] = functools.partial(options.set_group, group)
+        made[f"get_{group}"] = functools.partial(options.get_group, group)
     return made
 
 

@@ -392,6 +392,12 @@ def _extreme(name: str, args: Sequence[Any]) -> Any:
     items = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
     if any(isinstance(x, Tensor) for x in items):
         return operator_call("minimum" if name == "min" else "maximum")(*items)
+    for x in items or [None]:
+        if not isinstance(x, (bool, int, float, np.integer, np.floating, Element)) and not is_symbolic(x):
+            array = is_array(x)
+            got = f"an array; pypto.{name} compares numbers" if array else value_text(x) if items else "none"
+            raise error("PT102", f"pypto.{name} takes integers, and got {got}", here(),
+                        help=f"pypto.{name}imum compares arrays element by element" if array else f"pypto.{name}(x.shape[0], 64)")
     result = items[0]
     for x in items[1:]:
         if is_integer(result) and is_integer(x):
@@ -422,8 +428,8 @@ def symbolic_scalar(x: Any, name: str = "") -> Any:
 
 
 def bytes_of(dtype: DType) -> int:
-    """Bytes of one element."""
-    return dtype.itemsize
+    """Bytes of one element. Raises PT117 for what is no dtype."""
+    return need_dtype(dtype, "bytes_of").itemsize
 
 
 # ---- operators and methods ---------------------------------------------------------------------------------------------------

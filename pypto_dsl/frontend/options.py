@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import difflib
+import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,8 +96,8 @@ def kernel_options(given: Mapping[str, Any]) -> KernelOptions:
         elif name != "new_ir":
             raise error("PT114", f"@pypto.jit has no option `{name}`", here(), help=_near(name, frozenset((*own, *GROUPS))))
     for name, allowed in (("precision", PRECISIONS), ("lint", LINTS)):
-        if name in ours and ours[name] not in allowed:
-            raise error("PT114", f"`{name}` is {ours[name]!r}", here(), help=f"one of {', '.join(allowed)}")
+        if name in ours and not (isinstance(ours[name], str) and ours[name] in allowed):
+            raise error("PT114", f"`{name}` is {value_text(ours[name])}", here(), help=f"one of {', '.join(allowed)}")
     if not isinstance(ours.get("target", ""), str):
         raise error("PT114", f"`target` is {value_text(ours['target'])}, and a target is named", here(), help='target="llvm-cpu"')
     if "promotion" in ours:
@@ -190,10 +191,17 @@ def _size(what: str, value: Any, position: int) -> int:
     if is_symbolic(value) and isinstance(value, SymbolicScalar) and value.index.constant is None:
         raise error("PT401", f"{what}: size {position} is `{value}`, which is only known when the kernel runs", here(),
                     help="tile sizes are ints: tails of a dynamic extent are handled by themselves")
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    try:
+        size = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        size = None
+    if isinstance(value, bool) or size is None:
         raise error("PT401", f"{what}: size {position} is {value_text(value)}, and sizes are ints", here(),
                     help=f"pypto.{what}(32, 64)")
     size = value.__index__()
+    if size >= 1 << 31:
+        raise error("PT401", f"{what}: size {position} is {value_text(size)}, and no tile is that large", here(),
+                    help=f"pypto.{what}(32, 64)")
     if size <= 0:
         span = here()
         raise error("PT401", f"{what}: size {position} is {size}, and every size is at least 1", span, help=f"pypto.{what}(32, 64)",

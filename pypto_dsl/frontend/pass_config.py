@@ -4,7 +4,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import error, value_text
 from pypto_dsl.frontend.spans import here
 
 
@@ -43,14 +43,22 @@ def _checked(key: object) -> PassConfigKey:
     raise error("PT114", f"a setting of a pass is a PassConfigKey, and got {key!r}", here(), help="pypto.PassConfigKey.KEY_DUMP_GRAPH")
 
 
+def _named(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    raise error("PT114", f"strategies and passes are named by text, and got {value_text(name)}", here(), help='"promote"')
+
+
 def set_pass_config(strategy: str, identifier: str, key: PassConfigKey, value: bool) -> None:
     """Keep a setting of a pass. `ptc opt --print-after` and `kernel.graph(after=...)` show passes here. Raises PT114 for another key."""
-    _settings[strategy, identifier, _checked(key)] = bool(value)
+    if not isinstance(value, (bool, int)):
+        raise error("PT114", f"a setting of a pass is on or off, and got {value_text(value)}", here(), help="True or False")
+    _settings[_named(strategy), _named(identifier), _checked(key)] = bool(value)
 
 
 def get_pass_config(strategy: str, identifier: str, key: PassConfigKey, default_value: bool) -> bool:
     """A setting of a pass, or ``default_value`` where none was set. Raises PT114 for another key."""
-    return _settings.get((strategy, identifier, _checked(key)), default_value)
+    return _settings.get((_named(strategy), _named(identifier), _checked(key)), default_value)
 
 
 def set_pass_default_config(key: PassConfigKey, value: bool) -> None:

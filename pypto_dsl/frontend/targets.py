@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pypto_dsl.compiler import targets
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import error, value_text
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.profile import stage
@@ -114,6 +114,13 @@ def _emulated(graph: Graph, target: Target) -> Executor:
     return run
 
 
+def compiled_for(name: str) -> str:
+    """The target whose sources a name stands for: `ascend-a2` of `ascend-a2-emu`. Raises PT501 for what is no text."""
+    if isinstance(name, str):
+        return name.removesuffix(EMULATED)
+    raise error("PT501", f"a target is named by text, and got {value_text(name)}", here(), help=f"targets are {', '.join(runnable())}")
+
+
 def executor(name: str, graph: Graph) -> Executor:
     """What runs ``graph`` on the target called ``name``. Raises PT501 for a target that is none, and what compiling for it raises."""
     if name == INTERPRETER:
@@ -122,7 +129,7 @@ def executor(name: str, graph: Graph) -> Executor:
         other = f"{name}{EMULATED}"
         wanted = f"run it in the emulator: {other}" if runs(other) else f"targets are {', '.join(runnable())}"
         raise error("PT501", f"no target `{name}` runs kernels here", here(), help=wanted, target=name)
-    target = targets.load(name.removesuffix(EMULATED))
+    target = targets.load(compiled_for(name))
     return Compiled(graph, target) if target.family == "llvm" else _emulated(graph, target)
 
 
@@ -130,7 +137,7 @@ def runs(name: str) -> bool:
     """Whether a target of this name, or at this path, runs kernels on this machine. No other is read; PT504 when its file is wrong."""
     if name == INTERPRETER:
         return True
-    base = name.removesuffix(EMULATED)
+    base = compiled_for(name)
     if not targets.is_built_in(base) and base not in targets.names() and not (targets.is_file(base) and Path(base).is_file()):
         return False
     family = targets.load(base).family
@@ -158,7 +165,7 @@ def _lower(graph: Graph, target: Target) -> Program:
 
 def explain(graph: Graph, target: str, hints: Sequence[str], notes: Sequence[str]) -> Any:
     """What the compiler made of a graph for ``target``, and why."""
-    name = target.removesuffix(EMULATED)
+    name = compiled_for(target)
     emitted = {} if name == INTERPRETER else {name: files(name, graph)}
     return _module("pypto_dsl.explain").explain(graph, (name,), hints, notes, emitted)
 
@@ -168,7 +175,7 @@ def graph_after(graph: Graph, name: str, target: str) -> Any:
     pipeline = _module("pypto_dsl.compiler.pipeline")
     if name not in pipeline.STAGES:
         raise error("PT713", f"there is no pass `{name}`", here(), help=f"passes are {', '.join(pipeline.STAGES)}")
-    for after in pipeline.stages(graph, targets.load(target.removesuffix(EMULATED))):
+    for after in pipeline.stages(graph, targets.load(compiled_for(target))):
         if after.name == name:
             return after.result
     raise error("PT713", f"the pipeline of `{target}` has no pass `{name}`", here())

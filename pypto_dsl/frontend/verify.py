@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import BOOL, of_numpy
-from pypto_dsl.compiler.errors import Diagnostic, Label, error
+from pypto_dsl.compiler.errors import Diagnostic, Label, error, value_text
 from pypto_dsl.compiler.graph import Graph, Op, Value
 from pypto_dsl.compiler.ops.core import ne
 from pypto_dsl.frontend.arguments import Array, as_array
@@ -50,6 +50,9 @@ def set_verify_golden_data(in_out_tensors: Sequence[Any] | None = None, goldens:
     A difference beyond 1e-3, or the option `pass_verify_error_tol`, is a `KernelWarning` (PT719) that names the worst element and says
     what the interpreter makes of it. With ``in_out_tensors`` the next `pypto.function` block is run on copies of them when it ends.
     """
+    for what, given in (("in_out_tensors", in_out_tensors), ("goldens", goldens)):
+        if given is not None and not isinstance(given, (list, tuple)):
+            raise error("PT111", f"`{what}` is a list of arrays, and got {value_text(given)}", here(), help="goldens=[None, expected]")
     _GOLDENS.set(Golden(tuple(goldens or ()), in_out_tensors) if goldens is not None else None)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pypto_dsl.compiler.dtypes import BY_NAME, BY_PYPTO, DType
 from pypto_dsl.compiler.errors import error, value_text
 from pypto_dsl.frontend.pass_config import PassConfigKey
@@ -241,17 +243,17 @@ def annotation(shape: Any = None, dtype: Any = None, format: Any = None) -> Anno
         shape = (shape,)
     if shape is not None:
         if not isinstance(shape, Sequence) or isinstance(shape, str):
-            raise error("PT116", f"a shape pattern is a list, and got {shape!r}", here(),
+            raise error("PT116", f"a shape pattern is a list, and got {value_text(shape)}", here(),
                         help="pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32)")
         for i, entry in enumerate(shape):
             last = i == len(shape) - 1
-            is_dimension = isinstance(entry, StatusType) or hasattr(entry, "__index__") or (entry is ... and last)
+            is_dimension = isinstance(entry, (StatusType, int, np.integer)) or (entry is ... and last)
             if not is_dimension or isinstance(entry, bool):
-                raise error("PT116", f"`{entry!r}` is no dimension of a shape pattern", here(),
+                raise error("PT116", f"{value_text(entry)} is no dimension of a shape pattern", here(),
                             help="dimensions are ints, pypto.DYNAMIC, pypto.STATIC, and `...` at the end")
         shape = tuple(e if e is ... or isinstance(e, StatusType) else int(e) for e in shape)
     if dtype is not None and not isinstance(dtype, DType):
         raise error("PT117", f"a dtype is needed, and got {value_text(dtype)}", here(), help=dtype_meant(dtype))
     if format is not None and not isinstance(format, TileOpFormat):
-        raise error("PT118", f"`{format!r}` is no layout", here(), help="layouts are pypto.TileOpFormat.TILEOP_ND and TILEOP_NZ")
+        raise error("PT118", f"{value_text(format)} is no layout", here(), help="layouts are pypto.TileOpFormat.TILEOP_ND and TILEOP_NZ")
     return Annotation(shape or None, dtype, format or TileOpFormat.TILEOP_ND)

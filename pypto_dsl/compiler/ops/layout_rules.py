@@ -144,6 +144,8 @@ def arange(call: Call) -> Shapes:
     start, stop, step = (call.attributes[n] for n in ("start", "stop", "step"))
     if step == 0:
         raise call.refuse("PT111", "arange: `step` is 0", help="give a positive or negative step")
+    if not all(abs(x) < 2.0 ** 62 for x in (start, stop, step)):
+        raise call.refuse("PT111", f"arange({start}, {stop}, {step}) has no end", help="give finite numbers")
     return ((as_index(max(0, ceil((stop - start) / step))),),)
 
 

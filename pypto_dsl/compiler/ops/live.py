@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pypto_dsl.compiler.graph import Graph, TensorType, Value
-from pypto_dsl.compiler.index import Index, as_index, at_most, maximum
+from pypto_dsl.compiler.index import Compound, Index, as_index, at_most, floordiv, maximum, minimum, modulo, var
 
 Shape = tuple[Index, ...]
 
@@ -30,6 +30,27 @@ def is_never_negative(x: Index, graph: Graph) -> bool:
         bound, term, coefficient = min(replaceable, key=lambda r: r[0].is_constant)
         x = x - term + bound * coefficient
     return False
+
+
+def decided(x: Index, graph: Graph) -> Index:
+    """``x`` with every minimum and maximum replaced by the side that the bounds of loops and extents prove to be it."""
+    total = as_index(0)
+    for monomial, coefficient in x.terms:
+        product = as_index(coefficient)
+        for atom in monomial:
+            product = product * (_decided(atom, graph) if isinstance(atom, Compound) else var(atom.name))
+        total = total + product
+    return total
+
+
+def _decided(atom: Compound, graph: Graph) -> Index:
+    a, b = decided(atom.a, graph), decided(atom.b, graph)
+    if atom.op in ("min", "max"):
+        if is_never_negative(b - a, graph):
+            return a if atom.op == "min" else b
+        if is_never_negative(a - b, graph):
+            return b if atom.op == "min" else a
+    return {"min": minimum, "max": maximum, "//": floordiv, "%": modulo}[atom.op](a, b)
 
 
 def clip(shape: Sequence[Index], live: Sequence[Index], offsets: Sequence[Index], graph: Graph) -> Shape:

@@ -110,7 +110,11 @@ def scalar(call: Call) -> tuple[Shape, ...]:
 
 def from_attribute(call: Call) -> tuple[Shape, ...]:
     """The `shape` attribute."""
-    return (tuple(as_index(e) for e in call.attributes["shape"]),)
+    shape = tuple(as_index(e) for e in call.attributes["shape"])
+    wrong = next((e for e in shape if e.constant is not None and not 0 <= e.constant < 1 << 62), None)
+    if wrong is not None:
+        raise call.refuse("PT111", f"{call.name}: {wrong} is no extent", help="give extents of at least 0: [64, 64]")
+    return (shape,)
 
 
 def _first(call: Call) -> Value:

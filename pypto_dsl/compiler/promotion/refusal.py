@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from pypto_dsl.compiler.dtypes import BY_NAME
-from pypto_dsl.compiler.errors import Diagnostic, KernelError, Label
+from pypto_dsl.compiler.errors import Diagnostic, KernelError, Label, advice
 from pypto_dsl.compiler.promotion.atype import AType
 from pypto_dsl.compiler.span import Span
 
@@ -34,7 +34,7 @@ class PromotionError(KernelError, TypeError):
                                   "candidates": list(candidates)}
         super().__init__(Diagnostic(
             code, f"{op} of {pair} under promotion rules `{ruleset}`: {reason}", Label(span, label) if span else None, others,
-            origins, " or ".join(fixes[:2]), None, "error", fields))
+            origins, " or ".join(fixes[:2]) or advice(code), None, "error", fields))
         self.op, self.lhs, self.rhs, self.ruleset, self.reason = op, lhs, rhs, ruleset, reason
         self.candidates, self.fixes = candidates, fixes[:2]
 
