@@ -198,7 +198,6 @@ def _size(what: str, value: Any, position: int) -> int:
     if isinstance(value, bool) or size is None:
         raise error("PT401", f"{what}: size {position} is {value_text(value)}, and sizes are ints", here(),
                     help=f"pypto.{what}(32, 64)")
-    size = value.__index__()
     if size >= 1 << 31:
         raise error("PT401", f"{what}: size {position} is {value_text(size)}, and no tile is that large", here(),
                     help=f"pypto.{what}(32, 64)")

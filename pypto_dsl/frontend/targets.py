@@ -188,7 +188,7 @@ def text(result: Any) -> str:
 
 def files(name: str, graph: Graph) -> dict[str, str]:
     """The files that are emitted of a graph for a target, by name. Raises PT501 for a target that is none."""
-    target = targets.load(name.removesuffix(EMULATED))
+    target = targets.load(compiled_for(name))
     program = _lower(graph, target)
     if target.family == "llvm":
         kernels = list(kernels_of(program.steps))
