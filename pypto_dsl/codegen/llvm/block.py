@@ -88,11 +88,11 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
     width = b.level.float_lanes
     paired = lanes.paired()
     together = max(lanes.together(), 2 if paired or lanes.context.ahead else 1)
+    short = extent.constant is not None and extent.constant < _SHORT_ROW
 
     def step(columns: Sequence[Value], mask: Value | None, past_caches: bool = False) -> None:
-        for view in lanes.context.ahead if past_caches and mask is None else ():
-            for column in columns:
-                b.prefetch(address(b, view, row, column))
+        for view in lanes.context.ahead if mask is None and not short else ():
+            _fetch(b, view, row, columns)
         _written(lanes, row, columns, mask, past_caches)
 
     def through_caches() -> None:
@@ -120,6 +120,7 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
         b.either(streaming, past_caches, through_caches, "large")
 
 
+_SHORT_ROW = 256  # elements: shorter rows are not fetched ahead
 _LONG_ROW = 1024  # elements from which a row is worth aligning its stores
 
 
