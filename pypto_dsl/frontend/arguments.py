@@ -13,6 +13,7 @@ from pypto_dsl.compiler.dtypes import DType, of_numpy
 from pypto_dsl.compiler.errors import KernelError, Label, error, value_text
 from pypto_dsl.compiler.graph import Check, Graph
 from pypto_dsl.compiler.index import Index, Spelling, text
+from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.shapes import KEEPDIM, shape_text
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.spans import here
@@ -201,6 +202,10 @@ def check_extents(graph: Graph, values: Mapping[str, int]) -> None:
     """Every extent that must agree agrees (PT707), and no access leaves its tensor (PT710), before anything is written."""
     for check in graph.checks:
         left, right = check.left.evaluate(values), check.right.evaluate(values)
+        if (left, right) == (1, 0) and check.is_bound and check.what in REGISTRY and REGISTRY[check.what].family == "reduce":
+            of = text(check.right, Spelling(names=lambda name: _spelled(graph, name)))
+            raise error("PT306", f"{check.what} over an axis of extent `{of}` = 0 has no value", check.span, others=_called(),
+                        help=f"{check.what} needs at least one element; sum and prod of nothing are 0 and 1")
         if left != right and check.is_bound:
             limit = text(check.right, Spelling(names=lambda name: _spelled(graph, name)))
             what = _ACCESSES.get(check.what, check.what or "the kernel")

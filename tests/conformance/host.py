@@ -51,7 +51,8 @@ def check(cell: Cell, got: list[Array], g: Graph, given: list[Array], symbols: M
         dtype = of_numpy(meant.dtype)
         assert dtype is not None
         limit = allowed(cell, dtype, target)
-        assert error.ulp <= limit, f"{cell.id} on {target and target.name}: {error.where}: {error.ulp:.3g} ulp of {dtype}, bound {limit:.3g}"
+        where = f"{cell.id} on {'the op table' if target is None else target.name}: {error.where}"
+        assert error.ulp <= limit, f"{where}: {error.ulp:.3g} ulp of {dtype}, bound {limit:.3g}"
         found = max(found, error, key=lambda w: w.ulp)
     return found
 

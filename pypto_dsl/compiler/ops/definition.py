@@ -196,6 +196,7 @@ class OpDefinition:
 
 REGISTRY: dict[str, OpDefinition] = {}
 _BUILDER: contextvars.ContextVar[Builder | None] = contextvars.ContextVar("builder", default=None)
+_EXPANDING: contextvars.ContextVar[bool] = contextvars.ContextVar("expanding", default=False)
 
 
 @contextlib.contextmanager
@@ -206,6 +207,11 @@ def building(builder: Builder) -> Iterator[Builder]:
         yield builder
     finally:
         _BUILDER.reset(token)
+
+
+def is_expanding() -> bool:
+    """Whether an operation's expansion is being recorded: its parts may be over nothing where the whole is (softmax's maximum)."""
+    return _EXPANDING.get()
 
 
 def current_builder() -> Builder | None:
@@ -400,12 +406,14 @@ def build(function: Callable[..., Any], op_: Op, operands: Sequence[Value], buil
 def _recorded(function: Callable[[], Any], op_: Op, builder: Builder) -> tuple[Value, ...]:
     saved = builder.span, builder.tile
     builder.span, builder.tile = op_.span, op_.tile
+    token = _EXPANDING.set(True)
     try:
         with building(builder):
             made = function()
             results = made if isinstance(made, tuple) else (made,)
             return tuple(_declared(value, old.type.dtype) for value, old in zip(results, op_.results, strict=True))
     finally:
+        _EXPANDING.reset(token)
         builder.span, builder.tile = saved
 
 

@@ -11,7 +11,7 @@ from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import live, typing
 from pypto_dsl.compiler.ops.definition import Call, Typing
 from pypto_dsl.compiler.ops.layout_rules import destination
-from pypto_dsl.compiler.ops.shapes import axes_of, axis_of, broadcast_shapes, require_equal, shape_text
+from pypto_dsl.compiler.ops.shapes import axes_of, axis_of, broadcast_shapes, require_equal, require_something, shape_text
 from pypto_dsl.compiler.promotion.atype import strong
 from pypto_dsl.compiler.promotion.families import OpTyping
 
@@ -185,9 +185,7 @@ def argument(call: Call) -> Shapes:
     """A reduction over one axis, or over all when `dim` is None; not of nothing."""
     x, dim, keep = _shape(call), call.attributes["dim"], bool(call.attributes["keepdim"])
     axes = axes_of(call, dim, len(x))
-    for axis in axes:
-        if x[axis].constant == 0:
-            raise call.refuse("PT306", f"{call.name} over axis {axis} of extent 0 has no value")
+    require_something(call, x, axes)
     if keep:
         return (tuple(as_index(1) if i in axes else e for i, e in enumerate(x)),)
     return (tuple(e for i, e in enumerate(x) if i not in axes),)

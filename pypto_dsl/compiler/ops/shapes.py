@@ -6,9 +6,9 @@ from typing import cast
 
 from pypto_dsl.compiler.errors import Label
 from pypto_dsl.compiler.graph import Check, TensorType, Value
-from pypto_dsl.compiler.index import Index, as_index
-from pypto_dsl.compiler.ops.bounds import require_within, stretched
-from pypto_dsl.compiler.ops.definition import Call
+from pypto_dsl.compiler.index import Index, as_index, maximum
+from pypto_dsl.compiler.ops.bounds import known_at_launch, require_within, stretched
+from pypto_dsl.compiler.ops.definition import Call, is_expanding
 
 Shape = tuple[Index, ...]
 
@@ -157,11 +157,18 @@ def reduce(call: Call) -> tuple[Shape, ...]:
 def reduce_nonempty(call: Call) -> tuple[Shape, ...]:
     """As `reduce`, for reductions without identity: a reduced extent of 0 is refused."""
     shape = _first(call).type.shape
-    for axis in axes_of(call, call.attributes["dim"], len(shape)):
+    require_something(call, shape, axes_of(call, call.attributes["dim"], len(shape)))
+    return reduce(call)
+
+
+def require_something(call: Call, shape: Shape, axes: Sequence[int]) -> None:
+    """PT306 where an axis is known to be of extent 0; a check before the kernel runs where the caller's arrays decide it."""
+    for axis in axes:
         if shape[axis].constant == 0:
             raise call.refuse("PT306", f"{call.name} over axis {axis} of extent 0 has no value",
                               help=f"{call.name} needs at least one element; sum and prod of nothing are 0 and 1")
-    return reduce(call)
+        if shape[axis].constant is None and not is_expanding() and known_at_launch(call.graph, shape[axis]):
+            call.graph.checks.append(Check(maximum(1, shape[axis]), shape[axis], call.span, call.name))
 
 
 def along_axis(call: Call) -> tuple[Shape, ...]:
