@@ -275,7 +275,11 @@ class Builder:
 
     def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
         first = next(v for v in (a, b, c) if isinstance(v, Value))
-        return self.intrinsic("llvm.fma", self.value(first.type, a), self.value(first.type, b), self.value(first.type, c))
+        operands = [self.value(first.type, v) for v in (a, b, c)]
+        if self.level.fuses or first.type.element != "float":
+            return self.intrinsic("llvm.fma", *operands)
+        name = self.module.define(f"fma_{first.type.mangled}", lambda module: _fma(module, first.type))
+        return self.call(first.type, name, *operands)
 
     def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
         """``c0 + c1 x + c2 x^2 + ...`` by fused multiply-add, highest degree first."""
@@ -497,3 +501,22 @@ class Builder:
         self.raw(f"ret {result.typed}" if result is not None else "ret void")
         body = "\n".join([*self.entry, *self.lines])
         return f"define {header} {attributes} {{\nentry:\n{body}\n}}\n"
+
+
+def _fma(module: Module, type: Type) -> str:
+    """``a * b + c`` of f32 rounded once, where the processor has no instruction for it.
+
+    The product is exact in f64. Their sum is rounded to odd (Boldo and Melquiond 2008): by Knuth's exact error an inexact sum with an even
+    last bit goes to its neighbour on the error's side, so that the second rounding, to f32, is right.
+    """
+    b = Builder(module)
+    a, x, c = (b.convert("fpext", b.named(type, name), "double") for name in ("%a", "%b", "%c"))
+    product = a * x
+    total = product + c
+    back = total - product
+    error = (product - (total - back)) + (c - back)
+    bits = b.bits(total)
+    inexact = b.compare("one", error, 0.0) & b.compare("eq", bits & 1, 0)
+    step = ((bits ^ b.bits(error)) >> 63) | 1
+    odd = b.from_bits(b.select(inexact, bits + step, bits), "double")
+    return b.finish(f"internal {type} @fma_{type.mangled}({type} %a, {type} %b, {type} %c) noinline", b.convert("fptrunc", odd, "float"))

@@ -18,6 +18,7 @@ class FeatureLevel:
     cpu: str  # LLVM's name of the smallest processor that has the level
     requires: tuple[str, ...]  # LLVM feature names that the host must have
     vectors_together: int  # the most vectors of long functions that are worth working on at the same time
+    fuses: bool  # multiply-add is an instruction
     permutes_tables: bool  # 16- and 32-entry float tables live in vector registers
     scales_by_exponent: bool  # x * 2^n in one instruction
     converts_half: bool  # f16 <-> f32 in one instruction
@@ -45,6 +46,7 @@ def feature_levels() -> dict[str, FeatureLevel]:
             cpu=row["cpu"],
             requires=tuple(row["requires"]),
             vectors_together=row["vectors_together"],
+            fuses=row["fuses"],
             permutes_tables=row["permutes_tables"],
             scales_by_exponent=row["scales_by_exponent"],
             converts_half=row["converts_half"],
