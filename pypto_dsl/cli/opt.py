@@ -22,6 +22,9 @@ from pypto_dsl.compiler.verify import require_valid, verify
 IsProgram = re.compile(r"^\s*(//[^\n]*\n\s*)*program\b")
 
 
+PLACE = re.compile(r' loc\("(?:\\.|[^"\\])*":\d+:\d+(?: to (?:\d+:)?\d+)?\)')  # where a line of Tile IR comes from
+
+
 def checked_passes(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """The names of passes; BadParameter for one that is none, with the nearest."""
     for name in names:
@@ -102,7 +105,8 @@ def results(text: str, file: str, passes: tuple[str, ...], target: str, spans: b
             continue
         if position != len(passes) - 1:
             raise click.UsageError(f"{name} makes no graph, so no pass can follow it")
-        printed.append((name, ENDINGS[name](graph, chosen)))
+        ending = ENDINGS[name](graph, chosen)
+        printed.append((name, ending if spans else PLACE.sub("", ending)))
     return printed
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_DIRECTIVE = re.compile(r"#\s*(RUN|CHECK|CHECK-NEXT|CHECK-NOT|ERROR):\s*(.*?)\s*$")
+_DIRECTIVE = re.compile(r"^#\s*(RUN|CHECK|CHECK-NEXT|CHECK-NOT|ERROR):\s*(.*?)\s*$")
 _PART = re.compile(r"\{\{(?P<regex>.*?)\}\}|\[\[(?P<bind>\w+):(?P<as>.*?)\]\]|\[\[(?P<use>\w+)\]\]")
 
 
