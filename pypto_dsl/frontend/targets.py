@@ -71,6 +71,7 @@ class Compiled:
     """Runs a graph as machine code of the host. ``launch`` takes ``tensors`` and then ``numbers`` by position, see `Executable.launch`."""
 
     def __init__(self, graph: Graph, target: Target) -> None:
+        self.name = graph.name
         self.returns = len(graph.returns)
         extents = extents_of(graph)
         machine = _module("pypto_dsl.runtime.cpu.jit").machine()
@@ -84,8 +85,17 @@ class Compiled:
 
     def __call__(self, arrays: Mapping[str, Array], symbols: Mapping[str, int]) -> list[Array]:
         call = _Call(self.arguments, self.returns, arrays, symbols)
-        self.executable.run(call.arrays(), call.numbers)
+        try:
+            self.executable.run(call.arrays(), call.numbers)
+        except MemoryError as full:
+            raise self._too_large(arrays, str(full)) from None
         return list(call.returned.values())
+
+    def _too_large(self, arrays: Mapping[str, Array], said: str) -> Exception:
+        strided = [name for name, a in arrays.items() if not a.flags.c_contiguous]
+        help = (f"compiled kernels read dense arrays, and `{strided[0]}` is copied first: pass the part of it that the kernel reads"
+                if strided else "work on parts of the arrays")
+        return error("PT720", f"{self.name} does not fit into memory: {said}", here(), help=help)
 
     @property
     def tensors(self) -> tuple[Param, ...]:
