@@ -1,6 +1,8 @@
 """Kernels on the CPU against NumPy in float64: every shape class, static and symbolic, special values."""
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from cpu_programs import KERNELS, Executable, Kernel, R, arguments, assert_within, executable, graph, lower, run
@@ -48,6 +50,16 @@ def test_empty_tensors(name: str, m: int, n: int) -> None:
     out = run(name, arrays, scalars, program)
     if name in ("column_sum", "row_sum"):
         assert (out == 0).all()
+
+
+@pytest.mark.parametrize("level", [level.name for level in jit.host_levels()])
+@pytest.mark.parametrize("name", ["gelu_erf", "gelu_tanh", "log_c", "pow_cold", "sin_far", "silu_everywhere", "fma_v4f32", "sum_f32_push"])
+def test_kernels_may_have_the_names_of_the_library_s_parts(name: str, level: str) -> None:
+    def every(x: Any) -> Any:
+        return R["sum"](R["add"](R["gelu"](R["log"](x)), R["add"](R["silu"](x), R["pow"](R["sin"](x), x))), 1)
+
+    program = lower(graph(name, Kernel(every, (("x", F32, ("M", "N")),), np.sum, 0)))
+    assert Executable(program, level=level).text
 
 
 def test_large_tensors() -> None:

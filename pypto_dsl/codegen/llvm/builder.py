@@ -173,7 +173,8 @@ class Module:
         return name
 
     def table(self, name: str, element: str, numbers: Sequence[float | int]) -> str:
-        """A constant array, written once; the symbol is returned."""
+        """A constant array, written once; the symbol, which no kernel can have, is returned."""
+        name = f"table.{name}"
         listed = ", ".join(f"{element} {literal(element, n)}" for n in numbers)
         self.globals[name] = f"@{name} = private unnamed_addr constant [{len(numbers)} x {element}] [{listed}], align 64"
         return f"@{name}"
