@@ -139,3 +139,18 @@ KERNELS: dict[str, Any] = {
     "sum_last": sum_last, "max_last": max_last, "sum_first": sum_first, "max_first": max_first,
     "matmul": matmul, "matmul_bias_gelu": matmul_bias_gelu, "attention": attention,
 }
+
+
+@pypto.jit
+def scaled(x: MATRIX, out: MATRIX, factor=2.0):
+    out[:] = x * factor
+
+
+@pypto.jit
+def made(a: MATRIX, b: MATRIX):
+    return a + b
+
+
+@pypto.jit
+def centred(x: MATRIX, out: MATRIX):
+    out[:] = x - pypto.amax(x, 0, True)

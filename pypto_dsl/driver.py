@@ -102,8 +102,8 @@ def _shape_of_call(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if kind is np.ndarray:
             key.append(a.dtype)
             key.append(a.shape)
-        elif kind is float:
-            key.append(float)
+        elif kind is float or issubclass(kind, np.floating):
+            key.append(kind)
         elif kind in _PLAIN:
             key.append(kind)
             key.append(a)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -279,11 +280,20 @@ def as_numpy(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     viewed = []
     for a in args:
         if type(a) is kind:
-            if a.device.type != "cpu" or a.is_conj() or a.is_neg():
+            if a.device.type != "cpu":
                 return None
-            a = _torch_array(torch, a, "")
+            try:
+                a = _torch_array(torch, a, "") if _lacks_twin(a.dtype) else a.numpy()
+            except RuntimeError:  # it records gradients, or is conjugated lazily
+                a = _torch_array(torch, a, "")
         viewed.append(a)
     return tuple(viewed)
+
+
+@cache
+def _lacks_twin(dtype: Any) -> bool:
+    """Whether NumPy has no dtype like torch's."""
+    return str(dtype).removeprefix("torch.") in _TORCH_BITS
 
 
 def likewise(args: tuple[Any, ...], made: Any) -> Any:
