@@ -20,6 +20,7 @@ class FeatureLevel:
     vectors_together: int  # the most vectors of long functions that are worth working on at the same time
     fuses: bool  # multiply-add is an instruction
     permutes_tables: bool  # 16- and 32-entry float tables live in vector registers
+    permutes_eights: bool  # eight f32 lanes are permuted in one instruction
     scales_by_exponent: bool  # x * 2^n in one instruction
     converts_half: bool  # f16 <-> f32 in one instruction
     has_ranges: bool  # minimum and maximum that order the zeros in one instruction
@@ -48,6 +49,7 @@ def feature_levels() -> dict[str, FeatureLevel]:
             vectors_together=row["vectors_together"],
             fuses=row["fuses"],
             permutes_tables=row["permutes_tables"],
+            permutes_eights=row["permutes_eights"],
             scales_by_exponent=row["scales_by_exponent"],
             converts_half=row["converts_half"],
             has_ranges=row["has_ranges"],

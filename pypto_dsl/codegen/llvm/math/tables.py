@@ -108,6 +108,8 @@ def look_up(b: Builder, name: str, numbers: Sequence[float], index: Value) -> Va
     if b.level.permutes_tables and count == 32:
         low, high = b.vector("float", numbers[:16]), b.vector("float", numbers[16:])
         return b.call(low.type, "llvm.x86.avx512.vpermi2var.ps.512", low, index, high)
+    if b.level.permutes_eights:
+        return _by_eights(b, numbers, index)
     table = b.module.table(name, "float", numbers)
     wrapped = index & (count - 1)
     type = index.type.of("float")
@@ -116,6 +118,18 @@ def look_up(b: Builder, name: str, numbers: Sequence[float], index: Value) -> Va
         entry = b.offset(b.named(Type("ptr"), table), b.emit(Type("i64"), f"zext i32 {b.extract(wrapped, lane)} to i64"), "float")
         result = b.insert(result, b.load(Type("float"), entry), lane)
     return result
+
+
+def _by_eights(b: Builder, numbers: Sequence[float], index: Value) -> Value:
+    """Each eight entries by a permutation, and of the results the one that the index's further bits choose."""
+    parts = [b.call(index.type.of("float"), "llvm.x86.avx2.permps", b.vector("float", numbers[k:k + 8]), index)
+             for k in range(0, len(numbers), 8)]
+    bit = 3
+    while len(parts) > 1:
+        upper = b.compare("slt", index << (31 - bit), 0)
+        parts = [b.select(upper, high, low) for low, high in zip(parts[::2], parts[1::2], strict=True)]
+        bit += 1
+    return parts[0]
 
 
 def look_up_wide(b: Builder, name: str, numbers: Sequence[float], index: Value) -> Value:
