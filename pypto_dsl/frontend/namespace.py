@@ -8,7 +8,19 @@ from typing import Any
 from pypto_dsl import driver, runtime
 from pypto_dsl.compiler.dtypes import BY_PYPTO
 from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
-from pypto_dsl.frontend import arguments, blocks, constants, loops, operations, options, pass_config, products, verify, vocabulary
+from pypto_dsl.frontend import (
+    arguments,
+    blocks,
+    constants,
+    loops,
+    operations,
+    options,
+    pass_config,
+    products,
+    triangles,
+    verify,
+    vocabulary,
+)
 from pypto_dsl.frontend.capture import KernelWarning
 from pypto_dsl.frontend.foreign import UnknownName, unknown
 from pypto_dsl.frontend.scalar import SymbolicScalar
@@ -35,7 +47,7 @@ NAMES: dict[str, Any] = {
     "jit": driver.jit, "options": options.options, "constant": constants.constant,
     "loop": loops.loop, "loop_unroll": loops.loop_unroll, "cond": loops.cond,
     "is_loop_begin": loops.is_loop_begin, "is_loop_end": loops.is_loop_end,
-    "matmul": products.matmul, "scaled_mm": products.scaled_mm,
+    "matmul": products.matmul, "scaled_mm": products.scaled_mm, "tril": triangles.tril, "triu": triangles.triu,
     "min": operations.min, "max": operations.max, "ceildiv": operations.ceildiv, "bytes_of": operations.bytes_of,
     **{n: getattr(options, n) for n in ("set_vec_tile_shapes", "get_vec_tile_shapes", "set_cube_tile_shapes", "get_cube_tile_shapes",
                                         "set_conv_tile_shapes", "get_conv_tile_shapes", "set_matrix_size", "set_semantic_label",

@@ -517,7 +517,7 @@ def _where_method(self: Tensor, condition: Any, y: Any) -> Any:
 
 def _in_place(name: str) -> Callable[..., Tensor]:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        self.move(recorded(name, self, *args, **kwargs))
+        self.move(getattr(self, name)(*args, **kwargs))
         return self
 
     method.__name__, method.__doc__ = f"{name}_", f"`{name}` of this tensor, written into it."

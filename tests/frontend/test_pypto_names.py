@@ -199,3 +199,20 @@ def test_integers_narrow_to_half_by_every_rounding(mode: str) -> None:
     nearest = np.where(nearer < 0, below, np.where(nearer > 0, above, np.where(x > 0, above, below)))
     want = {"CAST_FLOOR": below, "CAST_CEIL": above, "CAST_TRUNC": np.where(x > 0, below, above), "CAST_ROUND": nearest}[mode]
     np.testing.assert_array_equal(pypto.cast(x, pypto.DT_FP16, mode).astype(np.float64), want)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm-cpu"])
+def test_a_diagonal_may_be_known_when_the_kernel_runs(target: str) -> None:
+    @pypto.jit(target=target)
+    def k(x: pypto.Tensor([pypto.DYNAMIC, 6]), low: pypto.Tensor([pypto.DYNAMIC, 6]), high: pypto.Tensor([pypto.DYNAMIC, 6]),
+          n: pypto.SymbolicScalar):
+        low[:] = pypto.tril(x, n)
+        high[:] = x.triu(diagonal=x.shape[0] - n)
+
+    for rows, n in ((4, -1), (6, 2), (9, 0)):
+        x = np.random.default_rng(0).random((rows, 6), dtype=F)
+        low, high = np.zeros_like(x), np.zeros_like(x)
+        k(x, low, high, n)
+        np.testing.assert_array_equal(low, np.tril(x, n))
+        np.testing.assert_array_equal(high, np.triu(x, rows - n))
+    assert len(k.specializations()) == 1
