@@ -26,6 +26,10 @@ FORMULA = 4.0
 TURNED = 0.01
 BUCKETS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 1024.0, math.inf)
 
+# Letters of a map, the gravest first, and what an element that has one is.
+MARKS = {"N": "NaN without cause", "n": "should be NaN", "i": "infinities differ", "x": "beyond the tolerance"}
+MAP_SIZE = (16, 64)
+
 Reference = Callable[..., Any]
 
 
@@ -50,7 +54,7 @@ class Verdict:
     ``limit`` is the absolute error that is allowed at the magnitude ``scale``; ``wrong`` counts elements beyond their tolerance.
     ``nan_extra`` and ``nan_missing`` count NaNs that the reference does not have, and the other way round; ``infinite`` differences of
     infinities. ``formula`` counts elements that differ from a reference as the kernel's own formula does at special values. ``histogram``
-    counts elements by ulp, up to the bounds in `BUCKETS`.
+    counts elements by ulp, up to the bounds in `BUCKETS`. ``map`` is a picture of where the wrong elements are, in the letters of `MARKS`.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Verdict:
     formula: int
     worst: Worst | None
     histogram: tuple[int, ...]
+    map: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -179,7 +184,8 @@ class _Judge:
             worst = Worst(place, float(got[place]), float(expected[place]), None)
         histogram = (_count(~differ), *[0] * (len(BUCKETS) - 2), _count(differ))
         return Verdict(
-            name, str(of_numpy(got.dtype)), got.shape, tolerance, 0.0, 0.0, count, 0, 0, 0, _count(differ & formula), worst, histogram
+            name, str(of_numpy(got.dtype)), got.shape, tolerance, 0.0, 0.0, count, 0, 0, 0, _count(differ & formula), worst, histogram,
+            picture({"x": wrong}) if count else ()
         )
 
     def floats(self, name: str, got: Array, expected: Array, own: Array) -> Verdict:
@@ -220,7 +226,8 @@ class _Judge:
         units = np.where(both, error / measure.spacing(np.where(both, b, 1.0), dtype), 0.0)
         return Verdict(name, dtype.name, got.shape, tolerance, scale, float(tolerance.relative * scale + spread),
                        _count(wrong & ~kinds), _count(nan_extra), _count(nan_missing), _count(infinite), _count(beyond & formula),
-                       _worst(got.shape, a, b, units, wrong, kinds), _histogram(units[both]))
+                       _worst(got.shape, a, b, units, wrong, kinds), _histogram(units[both]),
+                       picture({"N": nan_extra, "n": nan_missing, "i": infinite, "x": wrong & ~kinds}))
 
 
 def _native(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,6 +272,24 @@ def _distance(a: Array, b: Array) -> Array:
 
 def _place(array: Array, flat: int) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(flat, array.shape))
+
+
+def picture(marks: Mapping[str, Array]) -> tuple[str, ...]:
+    """Where elements are marked: a line for each row (axes before the last one after the other), a letter for each column, "." for none.
+
+    Large results are drawn smaller, at most `MAP_SIZE`: a letter is then the gravest of several elements. Nothing when none is marked.
+    """
+    if not any(where.any() for where in marks.values()):
+        return ()
+    first = next(iter(marks.values()))
+    columns = first.shape[-1] if first.ndim else 1
+    rows = first.size // columns
+    lines, width = (min(n, most) for n, most in zip((rows, columns), MAP_SIZE, strict=True))
+    drawn = np.full((lines, width), ".")
+    for letter, where in reversed(marks.items()):
+        at = np.nonzero(where.reshape(rows, columns))
+        drawn[at[0] * lines // rows, at[1] * width // columns] = letter
+    return tuple("".join(line) for line in drawn)
 
 
 def _worst(shape: tuple[int, ...], a: Array, b: Array, units: Array, wrong: Array, kinds: Array) -> Worst | None:

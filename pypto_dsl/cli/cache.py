@@ -52,7 +52,11 @@ def command() -> None:
 @command.command("ls")
 @terminal.json_option
 def ls(as_json: bool) -> None:
-    """List what is kept, newest first."""
+    """List what is kept, newest first.
+
+    \b
+      ptc cache ls
+    """
     entries = cached()
     if as_json:
         terminal.emit_json({"ok": True, "folder": str(cache_folder()), "limit": size_limit(), "entries": [asdict(e) for e in entries]})
@@ -67,11 +71,18 @@ def ls(as_json: bool) -> None:
 
 
 @command.command("clear")
-@click.option("--kind", help="Only entries of this kind.")
+@click.option("--kind", metavar="KIND", help="Only entries of this kind.")
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Only entries older than so many days.")
 @terminal.json_option
 def clear(kind: str | None, older_than: float | None, as_json: bool) -> None:
-    """Remove what is kept."""
+    """Remove what is kept.
+
+    Nothing is lost but the time to compile again. Kinds are the ones that `ptc cache ls` shows.
+
+    \b
+      ptc cache clear
+      ptc cache clear --kind objects --older-than 30
+    """
     limit = time.time() - (older_than or 0) * 86400
     chosen = [e for e in cached() if kind in (None, e.kind) and (older_than is None or e.written < limit)]
     for entry in chosen:
@@ -110,6 +121,10 @@ def why(kernel: str, shapes: tuple[kernels.Shape, ...], as_json: bool) -> None:
 
     An entry is found by the hash of the recorded graph, the target's data, the machine and the versions that compile for it. Run-time
     numbers and DYNAMIC extents are in none of these, so they never make another one.
+
+    \b
+      ptc cache why examples/softmax.py
+      ptc cache why kernel.py:rows --shape x=64x128,f32
     """
     source = kernels.find(kernel)
     if source.kernel is not None:

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from pypto_dsl import check
-from pypto_dsl.check import BUCKETS, ReferenceFault, Subject, Tried, Verdict
+from pypto_dsl.check import BUCKETS, MARKS, ReferenceFault, Subject, Tried, Verdict
 from pypto_dsl.cli import kernels, run, sarif, terminal
 from pypto_dsl.cli.kernels import Source
 from pypto_dsl.cli.outcome import ExitCode
@@ -66,6 +66,9 @@ def command(
     Tried beside the given inputs: each dynamic dimension at 1, around the tile, and beyond twice its extent; and 0, -0, infinities, NaN,
     subnormals and the largest numbers in every float input. At special values an element may differ from a reference where the kernel's own
     formula says so (the interpreter agrees with the target); such elements are counted, and fail with `--strict`.
+
+    Printed are a line for each trial with its worst element, a map of where a wrong result is wrong (N: NaN without cause, n: should be
+    NaN, i: infinities differ, x: beyond the tolerance), and how many elements are off by how many ulp.
 
     \b
       ptc check examples/softmax.py
@@ -160,6 +163,7 @@ def _lines(source: Source, target: str, called: str, tried: Sequence[Tried]) -> 
     lines.append("")
     rows = [row for one in tried for row in _rows(one)]
     lines.append(terminal.table(rows, head=("", "result", "largest error", "where")))
+    lines += [line for one in tried for verdict in one.verdicts for line in _map(one, verdict)]
     lines += ["", *_histograms(tried), f"{sum(t.ok for t in tried)} of {len(tried)} trials are right"]
     return lines
 
@@ -182,6 +186,17 @@ def _where(v: Verdict) -> str:
     counted = ((v.wrong, "beyond the tolerance"), (v.nan_extra, "NaN without cause"), (v.nan_missing, "should be NaN"),
                (v.infinite, "infinities differ"), (v.formula, "differ by the kernel's formula"))
     return "; ".join([*parts, *(f"{count} {what}" for count, what in counted if count)])
+
+
+def _map(tried: Tried, verdict: Verdict) -> list[str]:
+    """The picture of a wrong result, headed by its scale and its letters."""
+    if not verdict.map:
+        return []
+    shape = f"[{', '.join(map(str, verdict.shape))}]"
+    letters = {letter for line in verdict.map for letter in line}
+    key = ", ".join(f"{letter} {what}" for letter, what in MARKS.items() if letter in letters)
+    size = f"{len(verdict.map)} x {len(verdict.map[0])}"
+    return ["", f"{verdict.name}{shape} ({tried.name}), drawn {size}: {key}", *(f"  {line}" for line in verdict.map)]
 
 
 def _histograms(tried: Sequence[Tried]) -> list[str]:
@@ -220,6 +235,7 @@ def _document(source: Source, target: str, called: str, tried: Sequence[Tried], 
             "formula": v.formula,
             "worst": worst,
             "histogram": list(v.histogram),
+            "map": list(v.map),
         }
 
     return {

@@ -48,6 +48,10 @@ def command(as_json: bool) -> None:
 
     Nothing is changed and nothing is downloaded. Running on a device is not offered here: sources are written for the vendors' own
     toolchains, and executed in emulators of their APIs.
+
+    \b
+      ptc doctor
+      ptc doctor --json
     """
     found = findings()
     if as_json:

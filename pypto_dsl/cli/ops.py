@@ -28,12 +28,18 @@ def describe(definition: OpDefinition) -> dict[str, Any]:
 
 @click.command("ops")
 @click.argument("name", required=False)
-@click.option("--family", help="Only operations of this family.")
+@click.option("--family", metavar="FAMILY",
+              help="Only operations of this family: elementwise, compare, reduce, row, matmul, cast, layout, ...")
 @terminal.json_option
 def command(name: str | None, family: str | None, as_json: bool) -> None:
     """List the operations, or show one with its signature and documentation.
 
     An operation that a target does not have natively is built there from simpler ones, or refused with a code.
+
+    \b
+      ptc ops
+      ptc ops softmax
+      ptc ops --family reduce
     """
     if name is not None:
         _show(name, as_json)

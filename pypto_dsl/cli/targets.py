@@ -52,6 +52,11 @@ def command(name: str | None, as_json: bool) -> None:
 
     With NAME, or the path of a target's file, show one target: its limits, its memories, and the operations it has natively with their
     dtypes. `ptc run --target` takes the names under `run it as`, `ptc compile --target` those under `target`.
+
+    \b
+      ptc targets
+      ptc targets ascend-a2
+      ptc targets chips/mine.toml
     """
     if name is None:
         _list(as_json)

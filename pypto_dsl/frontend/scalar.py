@@ -36,6 +36,8 @@ def index_of(x: Any) -> Index:
     if isinstance(x, Index):
         return x
     if isinstance(x, (int, np.integer)):
+        if not -(1 << 62) < x < 1 << 62:
+            raise error("PT102", f"{value_text(x)} is beyond what extents, offsets and loop bounds hold", here(), help="stay below 2**62")
         return as_index(int(x))
     raise error("PT102", f"an integer is needed here, and got {value_text(x)}", here(),
                 help="offsets, extents and loop bounds are ints, dimensions, loop indices and integer elements")

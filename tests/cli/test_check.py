@@ -75,6 +75,52 @@ def test_a_difference_is_3_with_its_element_and_both_values(ptc, kernel, change,
     assert sum(result["histogram"]) + result["nan_missing"] + result["infinite"] == 9 * 40
 
 
+PLACES = """\
+import numpy as np
+import pypto_dsl as pypto
+
+
+@pypto.jit
+def places(x: pypto.Tensor([20, 100], pypto.DT_FP32), out: pypto.Tensor([20, 100], pypto.DT_FP32)):
+    out[:] = pypto.sqrt(x)
+
+
+def inputs(generator):
+    x = np.ones((20, 100), np.float32)
+    x[7, 40:60] = -1.0
+    return x, np.empty_like(x)
+
+
+def reference(x, out):
+    out[...] = np.sqrt(np.abs(x))
+    out[0, :3] = np.nan
+    out[3, 99] = np.inf
+    out[19] += 1.0
+"""
+
+
+def test_a_map_shows_where_a_result_is_wrong(ptc, kernel):
+    path = kernel(PLACES, "places.py")
+    done = ptc("check", path, "--no-edges", "--no-values")
+    assert done.code == 3
+    key = "N NaN without cause, n should be NaN, i infinities differ, x beyond the tolerance"
+    assert f"out[20, 100] (as given), drawn 16 x 64: {key}" in done.out
+    lines = ptc("check", path, "--no-edges", "--no-values", "--json").json["trials"][0]["results"][0]["map"]
+    assert len(lines) == 16 and all(len(line) == 64 for line in lines)
+    assert lines[0] == "nn" + "." * 62 and lines[2] == "." * 63 + "i"
+    assert lines[5] == "." * 25 + "N" * 13 + "." * 26 and lines[15] == "x" * 64
+    assert all(set(lines[i]) == {"."} for i in range(16) if i not in (0, 2, 5, 15))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (0, 3), (2, 3, 4), (500, 1)])
+def test_maps_of_any_shape(shape):
+    none, all_ = np.zeros(shape, bool), np.ones(shape, bool)
+    assert check.picture({"N": none, "x": none}) == ()
+    drawn = check.picture({"N": none, "x": all_})
+    assert {c for line in drawn for c in line} == ({"x"} if all_.size else set())
+    assert len(drawn) <= 16 and all(len(line) <= 64 for line in drawn)
+
+
 def test_a_reference_of_another_module(ptc, kernel, tmp_path):
     text = ROWS.split("\n\n\ndef reference")[0] + "\n"
     path = kernel(text, "rows.py")

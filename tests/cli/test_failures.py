@@ -1,9 +1,12 @@
 """Failures: exit codes, what is printed where, colours, JSON, reproducers, and nothing left half-written."""
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ from cli_files import DOUBLE, EXAMPLES
 
 from pypto_dsl import measure
 from pypto_dsl.cli import compile as compile_command
+from pypto_dsl.cli import terminal
+from pypto_dsl.cli.root import COMMANDS
 from pypto_dsl.compiler.errors import CompilerBug, error
 from pypto_dsl.frontend import targets
 
@@ -201,6 +206,34 @@ def test_colours_only_on_terminals_and_never_with_no_color(ptc, kernel, monkeypa
     assert "\x1b[31m" in ptc("run", path, color=True).err
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in ptc("run", path, color=True).err
+
+
+def test_progress_after_a_second_on_terminals(monkeypatch, capsys):
+    """A line on stderr when something takes long, none when it does not, and none in files and pipes."""
+    for terminal_, seconds, seen in ((True, 0.2, "compiling k ...\n"), (True, 0.0, ""), (False, 0.2, "")):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal_=terminal_: terminal_, raising=False)
+        with terminal.progress("compiling k", after=0.05):
+            threading.Event().wait(seconds)
+        threading.Event().wait(0.1)
+        assert capsys.readouterr() == ("", seen)
+    assert inspect.signature(terminal.progress).parameters["after"].default == 1.0
+
+
+GROUPS = ("cache",)
+
+
+@pytest.mark.parametrize("line", [[c] for c in COMMANDS] + [["cache", c] for c in ("ls", "clear", "why")], ids=" ".join)
+def test_help_reads_like_a_manual(ptc, line):
+    """A sentence that says what the command does, an example to copy, and words for every option and argument."""
+    text = ptc(*line, "--help").out
+    assert text.startswith(f"Usage: ptc {' '.join(line)} ")
+    first = text.split("\n\n")[1].strip()
+    assert first[0].isupper() and first.endswith(".") and len(first.split()) >= 3
+    example = re.search(rf"^ +(eval \"\$\()?ptc {' '.join(line)}\b", text.split("\n\n", 1)[1], re.M)
+    assert tuple(line) == GROUPS or example, text
+    options = text.split("Options:\n")[1].split("\n\n")[0]
+    assert all(re.search(r"  \S", entry.strip()) for entry in re.split(r"\n(?=  -)", options.rstrip())), options
+    assert "TEXT" not in text
 
 
 def test_the_command_of_an_installation(tmp_path):

@@ -6,10 +6,14 @@ import shutil
 import subprocess
 
 import pytest
+import sarif_structure
 from cli_files import DOUBLE
 
+from pypto_dsl.cli import sarif
 from pypto_dsl.cli.root import COMMANDS
-from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.compiler import catalogue
+from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, Label
+from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend import targets
 
 LOST = DOUBLE.replace("out[:] = x * 2.0", "out = x * 2.0")
@@ -20,6 +24,7 @@ LINES = {"run": ["run", "KERNEL"], "check": ["check", "KERNEL", "--no-values"],
 def log(done):
     document = json.loads(done.out)
     assert document["version"] == "2.1.0" and document["$schema"].endswith("sarif-2.1.0.json")
+    assert list(sarif_structure.problems(document)) == []
     (run,) = document["runs"]
     assert run["tool"]["driver"]["name"] == "ptc" and done.err == ""
     return run
@@ -42,6 +47,32 @@ def test_an_error_with_its_rule_place_and_fix(ptc, kernel, name):
     (change,) = result["fixes"][0]["artifactChanges"][0]["replacements"]
     assert change["insertedContent"]["text"] == "out[:]" and change["deletedRegion"] == place["region"]
     assert rule["shortDescription"]["text"] and rule["help"]["text"] and "write into the tensor" in result["message"]["text"]
+
+
+@pytest.mark.parametrize("code", catalogue.entries())
+def test_every_code_makes_a_log_of_the_standards_structure(code):
+    """With every part that a record may have: places in files of any name, labels, notes, a fix."""
+    entry = catalogue.entries()[code]
+    spans = (Span("a folder/é.py", 3, 5, 3, 9), Span("/elsewhere/k.py", 1, 1), Span("k.py", 2, 4, 7, 1))
+    places = [Label(span, label) for span, label in zip(spans, ("here", "", "and here"), strict=True)]
+    for severity in ("error", "warning"):
+        record = Diagnostic(code, entry.title, places[0], tuple(places[1:]), ("a note",), entry.advice, "x[:]", severity)
+        document = sarif.document([record, Diagnostic(code, "no place")], [sarif.plain("an exception", "k.py", 3), sarif.plain("none")])
+        assert list(sarif_structure.problems(document)) == []
+
+
+def test_the_structure_refuses_what_the_standard_does_not_have():
+    good = sarif.document([Diagnostic("PT203", "m", Label(Span("k.py", 3, 5, 3, 9)))])
+    assert list(sarif_structure.problems(good)) == []
+    for path, value in ((("version",), "2.0"), (("runs", 0, "tool"), {}), (("runs", 0, "results", 0, "level"), "bad"),
+                        (("runs", 0, "results", 0, "ruleIndex"), 3), (("runs", 0, "results", 0, "place"), 1),
+                        (("runs", 0, "results", 0, "locations", 0, "physicalLocation", "region", "startLine"), 0)):
+        wrong = json.loads(json.dumps(good))
+        at = wrong
+        for step in path[:-1]:
+            at = at[step]
+        at[path[-1]] = value
+        assert list(sarif_structure.problems(wrong)), path
 
 
 @pytest.mark.parametrize("name", LINES)

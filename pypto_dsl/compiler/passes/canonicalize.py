@@ -179,7 +179,7 @@ def _trips(op: Op) -> int | None:
     if len(numbers) != 3 or None in numbers:
         return None
     start, stop, step = (n for n in numbers if n is not None)
-    return len(range(start, stop, step)) if step else None
+    return max(0, -((start - stop) // step)) if step else None
 
 
 # ---- folding ---------------------------------------------------------------------------------------------------------------
