@@ -1,15 +1,18 @@
 """Writes the generated pages of docs/: errors.md from the catalogue, operations.md from the op table, names.md from a list of names,
-conformance.md from the record of what was measured.
+conformance.md from the record of what was measured, accuracy.md from the sweeps' records.
 
 `python tools/documents.py` writes them; a test compares them with what it would write.
 """
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from pypto_dsl.codegen.llvm.math.double import LIBRARY
 from pypto_dsl.compiler import accuracy, catalogue, conformance, targets
 from pypto_dsl.compiler.dtypes import BY_NAME, F32
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
@@ -131,6 +134,95 @@ def names() -> str:
     return "\n".join(lines) + "\n"
 
 
+RESULTS = DOCS.parent / "benchmarks" / "results" / "accuracy.json"
+ACCURACY = """\
+# Accuracy on the CPU
+
+The largest errors that were found, in units of the last place (ulp) of the exact result, with the input; subnormal results count in the
+smallest subnormal. *Not nearest* says how many results are not the float next to the exact one.
+
+```sh
+python -m benchmarks.sweep [NAMES]                  # f32: all 2^32 inputs of an operation of one number, 2^27 pairs of one of two
+python -m benchmarks.sweep --dtype bf16 [NAMES]     # all 65,536 inputs; f16 too
+python -m benchmarks.sweep --dtype f64 [NAMES]      # a sample against mpmath
+python -m pytest tests/cpu/test_accuracy.py         # the worst cases below, all 16-bit inputs, the exact functions against mpmath
+```
+
+A sweep compiles the operation as a kernel of its own, for the best feature level of the processor (all levels give the same bits), and
+compares on one thread, 2 to 25 ns per input with the exact value; it can be interrupted and goes on where it was. The exact values are the
+C library's for doubles (`benchmarks/sweep/exact.cpp`), which the tests hold against mpmath: they are off by less than 2^-20 ulp of an f32.
+The pairs are special values crossed with each other and with random bits, random bits, normal numbers, neighbours, and for each operation
+the pairs that are hard for it: powers whose result is anywhere in the range, of bases near 1 and of subnormals, whole and negative ones;
+quotients up to 2^24 and exact multiples; sums of exponentials close to 1.
+
+A bound is the operation's in `pypto_dsl/compiler/targets/llvm-cpu.toml` or, where it is composed of others, the op table's. The tests
+recompute every worst case and hold the bounds.
+"""
+
+
+AFTER_SINGLE = """\
+logaddexp: errors of results below 2^-24 count in ulp of 2^-24, because its terms cancel there.
+
+## f16 and bf16
+
+All 65,536 inputs. Results are computed in f32 and rounded once, so their bound is half an ulp and what the f32 bound is of theirs.
+Operations that are not listed give the nearest number for every input.
+
+| operation | f16: worst ulp | at | not nearest | bf16: worst ulp | at | not nearest |
+|---|---:|---|---:|---:|---|---:|"""
+BEFORE_DOUBLE = """
+## f64
+
+Samples of 4,096 inputs against mpmath: normal, uniform, up to where results overflow, and of all magnitudes. Where the C library is
+called lane by lane, f64 is not vectorised yet.
+
+| operation | bound | worst ulp | at | not nearest | by |
+|---|---:|---:|---|---:|---|"""
+
+
+def accuracy_page() -> str:
+    """docs/accuracy.md, from the records of the sweeps."""
+    records = {(r["dtype"], r["operation"]): r for r in json.loads(RESULTS.read_text(encoding="utf-8"))}
+    names = list(dict.fromkeys(name for _, name in records))
+    lines = [NOTICE, ACCURACY, "## f32", "", "| operation | bound | worst ulp | at | inputs | not nearest | revision |",
+             "|---|---:|---:|---|---:|---:|---|"]
+    for name in names:
+        if found := records.get(("f32", name)):
+            inputs = "all" if found["inputs"] == "all" else f"{found['count']:,} pairs"
+            lines.append(_swept(name, f"{_limit(name, 'f32'):g}", *_found(found, 9, inputs), f"{found['revision']}, {found['date']}"))
+    lines += ["", *AFTER_SINGLE.split("\n")]
+    for name in names:
+        pair = [records[dtype, name] for dtype in ("f16", "bf16") if (dtype, name) in records]
+        if any(r["misrounded"] for r in pair):
+            lines.append(_swept(name, *(cell for r in pair for cell in _found(r, 5))))
+    lines += BEFORE_DOUBLE.split("\n")
+    native = targets.load("llvm-cpu").ops
+    for name in names:
+        if found := records.get(("f64", name)):
+            own = any("f64" in dtypes.split(",") for dtypes in native.get(name.removesuffix("_tanh"), ()))
+            by = "C library, lane by lane" if name in LIBRARY else "its own code" if own else "composed of others"
+            lines.append(_swept(name, f"{_limit(name, 'f64'):g}", *_found(found, 17), by))
+    lines += ["", "logaddexp and digamma: errors of results below 1 count in ulp of 1, because their terms cancel beside their zeros."]
+    return "\n".join(lines) + "\n"
+
+
+def _swept(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _found(found: Mapping[str, Any], digits: int, *between: str) -> tuple[str, ...]:
+    """The largest error of a record, its input in decimals that tell it from its neighbours, and how many results are not nearest."""
+    at = ", ".join(f"{float.fromhex(x):.{digits}g}" for x in found["at"])
+    return f"{found['worst']:g}", at if found["worst"] else "", *between, f"{found['misrounded']:,}"
+
+
+def _limit(case: str, dtype: str) -> float:
+    """The CPU's bound of a case of the sweeps."""
+    name = case.removesuffix("_tanh").removesuffix("_significand").removesuffix("_exponent")
+    bounds = REGISTRY[name].bounds
+    return float(targets.load("llvm-cpu").data["bounds"].get(dtype, {}).get(name, bounds.get(dtype, bounds.get("f32", 0))))
+
+
 MOST_SHOWN = 16
 
 
@@ -204,7 +296,8 @@ def _paragraphs(text: str) -> list[str]:
 def documents() -> dict[Path, str]:
     """Every generated page: path and text."""
     return {DOCS / "errors.md": errors(), DOCS / "operations.md": operations(),
-            DOCS / "tensorflow.md": tensorflow(), DOCS / "names.md": names(), DOCS / "conformance.md": conformance_page()}
+            DOCS / "tensorflow.md": tensorflow(), DOCS / "names.md": names(), DOCS / "conformance.md": conformance_page(),
+            DOCS / "accuracy.md": accuracy_page()}
 
 
 def main() -> int:

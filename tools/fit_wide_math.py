@@ -77,6 +77,8 @@ def main() -> None:
     out["erfc_centre"] = float(k)
     of_t = lambda t: (lambda a: mp.erfc(a) * mp.exp(a * a) * (a + k))(k * (1 + t) / (1 - t))  # noqa: E731
     out["erfc"] = fit("erfc", of_t, -1, (11 - k) / (11 + k), 14)
+    shrink = lambda z: (1 - mp.tanh(mp.sqrt(z)) / mp.sqrt(z)) / z if z > mp.mpf(10) ** -12 else mp.mpf(1) / 3  # noqa: E731
+    out["tanhshrink"] = fit("tanhshrink", shrink, 0, "0.0901", 7)
     # of f64: erfc(a) = exp(-a^2) q P(1 - 2 k q) to the last bit
     c = mp.mpf("1.5")
     out["double_erfc_centre"] = float(c)

@@ -63,8 +63,10 @@ inline void compare(float got, double exact, uint64_t at, Report& report, int64_
     }
 }
 
-inline void compare_any(Result kind, const void* got, int64_t i, double exact, uint64_t at, Report& report) {
-    if (kind == FLOAT) return compare(static_cast<const float*>(got)[i], exact, at, report);
+inline int64_t exponent_of(double x) { return static_cast<int64_t>((double_to_bits(x) >> 52) & 0x7ff) - 1023; }
+
+inline void compare_any(Result kind, const void* got, int64_t i, double exact, uint64_t at, Report& report, int64_t smallest = -126) {
+    if (kind == FLOAT) return compare(static_cast<const float*>(got)[i], exact, at, report, smallest);
     const double value = kind == BOOL ? static_cast<const uint8_t*>(got)[i] : static_cast<const int32_t*>(got)[i];
     if (value != exact && report.wrong++ == 0) report.wrong_at = at;
 }
@@ -76,15 +78,61 @@ constexpr double SELU_ALPHA = 1.6732632423543772, SELU_SCALE = 1.050700987355480
 
 double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
+// x = n pi/2 + r with |r| <= pi/4 for |x| >= 2^24, as Payne and Hanek do it: x is an integer m times 2^e, so 2^e 2/pi modulo 4 to 126
+// bits behind the point leaves m times 2^-126 of error, and r is off by its last bit. (The C library takes ten times as long.)
+struct Turned {
+    int quadrant;
+    double r;
+};
+
+Turned turned(double x) {
+    // 2/pi times 2^256
+    static constexpr uint64_t WORDS[] = {0xA2F9836E4E441529u, 0xFC2757D1F534DDC0u, 0xDB6295993C439041u, 0xFE5163ABDEBBC561u};
+    int e;
+    const double fraction = std::frexp(std::fabs(x), &e);
+    const uint64_t m = static_cast<uint64_t>(std::ldexp(fraction, 53));
+    const int first = e - 53 - 2;  // of the bits of 2/pi, the first that is wanted has the weight 2^(1 - (e - 53))
+    unsigned __int128 window = 0;
+    for (int k = 0; k < 128; k += 64) {
+        const int bit = first + k, word = bit >> 6, by = bit & 63;
+        const uint64_t upper = word >= 0 && word < 4 ? WORDS[word] : 0, lower = word >= -1 && word < 3 ? WORDS[word + 1] : 0;
+        window = window << 64 | (by ? upper << by | lower >> (64 - by) : upper);
+    }
+    const unsigned __int128 product = window * m;  // modulo 4, in units of 2^-126
+    const unsigned quadrant = static_cast<unsigned>(((product >> 125) + 1) >> 1) & 3;
+    const __int128 rest = static_cast<__int128>(product << 2);  // signed: from the quadrant's middle, in units of 2^-128
+    return {static_cast<int>(quadrant), std::ldexp(static_cast<double>(rest), -128) * (PI / 2)};
+}
+
+double sin_of(double x) {
+    if (!(std::fabs(x) >= 0x1p24) || std::isinf(x)) return std::sin(x);
+    const Turned t = turned(x);
+    const double value = t.quadrant & 1 ? std::cos(t.r) : std::sin(t.r);
+    return (t.quadrant >= 2) != std::signbit(x) ? -value : value;
+}
+
+double cos_of(double x) {
+    if (!(std::fabs(x) >= 0x1p24) || std::isinf(x)) return std::cos(x);
+    const Turned t = turned(x);
+    const double value = t.quadrant & 1 ? std::sin(t.r) : std::cos(t.r);
+    return ((t.quadrant + 1) & 2) != 0 ? -value : value;
+}
+
+double tan_of(double x) {
+    if (!(std::fabs(x) >= 0x1p24) || std::isinf(x)) return std::tan(x);
+    const Turned t = turned(x);
+    const double value = t.quadrant & 1 ? -1 / std::tan(t.r) : std::tan(t.r);
+    return std::signbit(x) ? -value : value;
+}
+
 // log(1 + e^x)
 double softplus_of(double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }
 
-// x - tanh x: the Taylor series where the difference cancels
+// x - tanh x: the Taylor series where the difference cancels, long double where it cancels a little
 double tanhshrink(double x) {
-    const double z = x * x;
-    if (std::fabs(x) < 0.05)
-        return x * z * (1 / 3.0 - z * (2 / 15.0 - z * (17 / 315.0 - z * (62 / 2835.0 - z * (1382 / 155925.0 - z * 21844 / 6081075.0)))));
-    return x - std::tanh(x);
+    const double z = x * x, size = std::fabs(x);
+    if (size < 0.02) return x * z * (1 / 3.0 - z * (2 / 15.0 - z * (17 / 315.0 - z * (62 / 2835.0 - z * (1382 / 155925.0)))));
+    return size < 2 ? static_cast<double>(x - std::tanh(static_cast<long double>(x))) : x - std::tanh(x);
 }
 
 // Newton's method on erfc(x) = 1 - y, of which 1 - y is exact
@@ -147,7 +195,7 @@ double round_even(double x) { return std::nearbyint(x); }
     F(rsqrt, FLOAT, 1 / std::sqrt(x)) F(reciprocal, FLOAT, 1 / x) F(reciprocal_no_nan, FLOAT, x == 0 ? 0 : 1 / x) \
     F(cbrt, FLOAT, std::cbrt(x)) F(exp, FLOAT, std::exp(x)) F(exp2, FLOAT, std::exp2(x)) F(expm1, FLOAT, std::expm1(x)) \
     F(log, FLOAT, std::log(x)) F(log2, FLOAT, std::log2(x)) F(log10, FLOAT, std::log10(x)) F(log1p, FLOAT, std::log1p(x)) \
-    F(sin, FLOAT, std::sin(x)) F(cos, FLOAT, std::cos(x)) F(tan, FLOAT, std::tan(x)) \
+    F(sin, FLOAT, sin_of(x)) F(cos, FLOAT, cos_of(x)) F(tan, FLOAT, tan_of(x)) \
     F(asin, FLOAT, std::asin(x)) F(acos, FLOAT, std::acos(x)) F(atan, FLOAT, std::atan(x)) \
     F(sinh, FLOAT, std::sinh(x)) F(cosh, FLOAT, std::cosh(x)) F(tanh, FLOAT, std::tanh(x)) \
     F(asinh, FLOAT, std::asinh(x)) F(acosh, FLOAT, std::acosh(x)) F(atanh, FLOAT, std::atanh(x)) \
@@ -251,21 +299,6 @@ double floored(double x, double y) {
     F(hypot, -126, std::hypot(x, y)) F(fmod, -126, std::fmod(x, y)) F(remainder, -126, floored(x, y)) \
     F(logaddexp, -24, logaddexp(x, y))
 
-// ---- loops -----------------------------------------------------------------------------------------------------------------
-
-template <double (*F)(double), Result KIND>
-void every(uint32_t start, uint32_t step, int64_t count, const void* got, Report& report) {
-    for (int64_t i = 0; i < count; ++i) {
-        const uint32_t at = start + static_cast<uint32_t>(i) * step;
-        compare_any(KIND, got, i, F(bits_to_float(at)), at, report);
-    }
-}
-
-template <double (*F)(double, double), int SMALLEST>
-void listed(const float* x, const float* y, int64_t count, const float* got, uint64_t first, Report& report) {
-    for (int64_t i = 0; i < count; ++i) compare(got[i], F(x[i], y[i]), first + static_cast<uint64_t>(i), report, SMALLEST);
-}
-
 #define FUNCTION(name, kind, value) \
     double of_##name([[maybe_unused]] double x) { \
         [[maybe_unused]] int scratch; \
@@ -276,10 +309,75 @@ void listed(const float* x, const float* y, int64_t count, const float* got, uin
 FUNCTIONS(FUNCTION)
 PAIRS(PAIR)
 
+// The smallest exponent whose ulp errors count in: of the op table's `scale`, for functions whose terms cancel.
+template <double (*F)(double)>
+int64_t smallest_exponent(double) {
+    return -126;
+}
+template <>
+int64_t smallest_exponent<of_hardsigmoid>(double) {
+    return -1;
+}
+template <>
+int64_t smallest_exponent<of_hardswish>(double x) {
+    return std::fabs(x) < 3 && std::fabs(x) > 0x1p-126 ? exponent_of(x) : -126;
+}
+template <double (*F)(double)>
+constexpr bool CANCELS = F == of_hardsigmoid || F == of_hardswish;
+
+// ---- loops -----------------------------------------------------------------------------------------------------------------
+
+constexpr int BLOCK = 1024;
+
+// A block of f32 results whose exact values are ordinary: without branches, so that the compiler vectorises it. False if one is not.
+inline bool compare_ordinary(const float* got, const double* exact, double& largest, int64_t& misrounded) {
+    uint64_t special = 0, worst = 0;  // errors are not negative, so their bits are in their order
+    int64_t other = 0;
+    for (int i = 0; i < BLOCK; ++i) {
+        const uint64_t exponent = (double_to_bits(exact[i]) >> 52) & 0x7ff;
+        const double value = got[i];
+        special |= (exponent - (1023 - 126) >= 252) | !(std::fabs(value) <= static_cast<double>(FLT_MAX)) | (value == 0);
+        const uint64_t error = double_to_bits(std::fabs(value - exact[i]) * bits_to_double((2046 + 23 - exponent) << 52));
+        worst = error > worst ? error : worst;
+        other += static_cast<float>(exact[i]) != got[i];
+    }
+    largest = bits_to_double(worst);
+    misrounded = other;
+    return special == 0;
+}
+
+template <double (*F)(double), Result KIND>
+void every(uint32_t start, uint32_t step, int64_t count, const void* got, Report& report) {
+    double exact[BLOCK];
+    for (int64_t block = 0; block < count; block += BLOCK) {
+        const int64_t size = count - block < BLOCK ? count - block : BLOCK;
+        const uint32_t first = start + static_cast<uint32_t>(block) * step;
+        for (int64_t i = 0; i < size; ++i) exact[i] = F(bits_to_float(first + static_cast<uint32_t>(i) * step));
+        if (KIND == FLOAT && !CANCELS<F> && size == BLOCK) {
+            double largest;
+            int64_t misrounded;
+            if (compare_ordinary(static_cast<const float*>(got) + block, exact, largest, misrounded) && largest <= report.worst) {
+                report.misrounded += static_cast<uint64_t>(misrounded);
+                continue;
+            }
+        }
+        for (int64_t i = 0; i < size; ++i) {
+            const uint32_t at = first + static_cast<uint32_t>(i) * step;
+            compare_any(KIND, got, block + i, exact[i], at, report, smallest_exponent<F>(bits_to_float(at)));
+        }
+    }
+}
+
+template <double (*F)(double, double), int SMALLEST>
+void listed(const float* x, const float* y, int64_t count, const float* got, uint64_t first, Report& report) {
+    for (int64_t i = 0; i < count; ++i) compare(got[i], F(x[i], y[i]), first + static_cast<uint64_t>(i), report, SMALLEST);
+}
+
 struct Unary {
     const char* name;
     Result kind;
     double (*value)(double);
+    int64_t (*smallest)(double);
     void (*sweep)(uint32_t, uint32_t, int64_t, const void*, Report&);
 };
 struct Binary {
@@ -288,7 +386,7 @@ struct Binary {
     void (*sweep)(const float*, const float*, int64_t, const float*, uint64_t, Report&);
 };
 
-#define ROW(name, kind, value) {#name, kind, of_##name, every<of_##name, kind>},
+#define ROW(name, kind, value) {#name, kind, of_##name, smallest_exponent<of_##name>, every<of_##name, kind>},
 #define PAIR_ROW(name, smallest, value) {#name, of_##name, listed<of_##name, smallest>},
 const Unary UNARY[] = {FUNCTIONS(ROW)};
 const Binary BINARY[] = {PAIRS(PAIR_ROW)};
@@ -312,6 +410,12 @@ int result_kind(int function) { return UNARY[function].kind; }
 // Compare results for the inputs with the bits start, start + step, ...; adds to the report.
 void sweep_unary(int function, uint32_t start, uint32_t step, int64_t count, const void* got, Report* report) {
     UNARY[function].sweep(start, step, count, got, *report);
+}
+
+// Compare results for listed inputs; adds to the report.
+void sweep_listed(int function, const float* x, int64_t count, const void* got, Report* report) {
+    const Unary& row = UNARY[function];
+    for (int64_t i = 0; i < count; ++i) compare_any(row.kind, got, i, row.value(x[i]), static_cast<uint64_t>(i), *report, row.smallest(x[i]));
 }
 
 // Compare results for listed pairs, of which the first has the number `first`; adds to the report.

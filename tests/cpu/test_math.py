@@ -73,36 +73,6 @@ def test_unary_is_within_its_bound_at_every_width(case: str) -> None:
         assert (bits(other) == bits(results[0])).all(), level
 
 
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
-@pytest.mark.parametrize("case", UNARY)
-def test_every_sixteen_bit_input(case: str, dtype: str) -> None:
-    """All 65,536 inputs: the f32 result, which is then rounded once, is within its bound."""
-    name, attributes, reference = UNARY[case]
-    x = np.arange(65536, dtype=np.uint16).view(FLOATS[dtype]).astype(np.float32)
-    with np.errstate(all="ignore"):
-        want = reference(x.astype(LD))
-    error, wrong = ulps(function(name, "f32", "f32", LEVELS[0], **attributes)(x), want)
-    assert not wrong.any() and error.max() <= BOUNDS["f32"][name], (x[error.argmax()], error.max(), x[wrong][:4])
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("case", UNARY)
-def test_every_f32_input(case: str) -> None:
-    """All 2^32 inputs, 2^22 at a time."""
-    name, attributes, reference = UNARY[case]
-    compute = function(name, "f32", "f32", LEVELS[0], **attributes)
-    worst, at = 0.0, 0.0
-    for start in range(0, 1 << 32, 1 << 22):
-        x = np.arange(start, start + (1 << 22), dtype=np.uint64).astype(np.uint32).view(np.float32)
-        with np.errstate(all="ignore"):
-            error, wrong = ulps(compute(x), reference(x.astype(LD)))
-        assert not wrong.any(), x[wrong][:4]
-        if error.max() > worst:
-            worst, at = float(error.max()), float(x[error.argmax()])
-    print(f"{case}: {worst:.4f} ulp at {at!r}")
-    assert worst <= BOUNDS["f32"][name]
-
-
 # The worst inputs found by searching: they keep the bound honest.
 HARD: dict[str, list[float]] = {
     "exp": [16.956106, -16.945282], "exp2": [-4.4999757], "expm1": [0.34872153, 17.091547, 0.347138], "tanh": [0.5452675, 0.49837548],

@@ -8,7 +8,9 @@ from pypto_dsl.codegen.llvm.builder import F64, Builder, Type, Value
 from pypto_dsl.codegen.llvm.math.tables import at_least, at_most, copysign, two_product, two_sum
 from pypto_dsl.codegen.llvm.math.wide import constant, polynomial
 
-LIBM = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "tanh")
+# Operations that are the C library's, lane by lane.
+LIBRARY = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "erf", "tanh", "asin", "acos", "atan", "atan2",
+           "sinh", "cosh", "asinh", "acosh", "atanh", "hypot", "fmod", "pow", "lgamma")
 
 
 def per_lane(b: Builder, name: str, *arguments: Value) -> Value:
@@ -166,7 +168,7 @@ def digamma(b: Builder, x: Value) -> Value:
     for term in reversed(_DIGAMMA_SERIES[:-1]):
         series = series * z + term
     value = ((shift + per_lane(b, "log", a)) - 0.5 / a) - series * z
-    fraction = per_lane(b, "fmod", x, b.constant(type, 1.0))
+    fraction = x - b.intrinsic("llvm.rint", x)  # exact, and small beside every pole
     reflected = value - 3.141592653589793 / per_lane(b, "tan", fraction * 3.141592653589793)
     value = b.select(negative, reflected, value)
     pole = (negative & b.compare("oeq", fraction, 0.0)) | b.compare("oeq", x, -float("inf"))
@@ -189,8 +191,4 @@ def cbrt(b: Builder, x: Value) -> Value:
     return b.select(b.compare("ogt", a, 0.0) & b.compare("olt", a, float("inf")), root, x)
 
 
-FUNCTIONS: dict[str, Callable[..., Value]] = {
-    "asin": library("asin"), "acos": library("acos"), "atan": library("atan"), "atan2": library("atan2"), "sinh": library("sinh"),
-    "cosh": library("cosh"), "asinh": library("asinh"), "acosh": library("acosh"), "atanh": library("atanh"), "hypot": library("hypot"),
-    "cbrt": cbrt, "erfc": erfc,
-}
+FUNCTIONS: dict[str, Callable[..., Value]] = {**{name: library(name) for name in LIBRARY}, "cbrt": cbrt, "erfc": erfc}

@@ -155,6 +155,16 @@ def _logaddexp(b: Builder, x: Value, y: Value) -> Value:
     return b.select(b.compare("oeq", x, y), x + LN2, value)
 
 
+def _tanhshrink(b: Builder, x: Value) -> Value:
+    """x - tanh x: x^3 times a polynomial near 0, where the difference cancels."""
+    a = magnitude(b, x)
+    z = a * a
+    e = _exp(b, at_least(b, a * -2.0, -700.0))
+    far = a - (1.0 - e) / (e + 1.0)
+    near = (a * z) * b.horner(z, polynomial("tanhshrink"))
+    return copysign(b, b.select(b.compare("olt", a, 0.3), near, far), x)
+
+
 # ---- tangents and angles ----------------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +253,6 @@ def _erfc(b: Builder, x: Value) -> Value:
 _DOUBLE: dict[str, Callable[..., Value]] = {
     "asin": _asin, "acos": _acos, "atan": _atan, "atan2": _atan2, "sinh": _sinh, "cosh": _cosh, "asinh": _asinh, "acosh": _acosh,
     "atanh": _atanh, "softplus": _softplus, "log_sigmoid": _log_sigmoid, "hypot": _hypot, "cbrt": _cbrt, "erfc": _erfc,
-    "logaddexp": _logaddexp,
+    "logaddexp": _logaddexp, "tanhshrink": _tanhshrink,
 }
 FUNCTIONS = {name: in_double(function) for name, function in _DOUBLE.items()}

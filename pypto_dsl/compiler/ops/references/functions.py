@@ -80,7 +80,7 @@ def _digamma(x: float) -> float:
     if x < 0:
         if x == math.floor(x):
             return math.nan
-        return _digamma(1.0 - x) - math.pi / math.tan(math.pi * math.fmod(x, 1.0))
+        return _digamma(1.0 - x) - math.pi / math.tan(math.pi * math.remainder(x, 1.0))
     if x == math.inf:
         return math.inf
     shift = 0.0
@@ -125,7 +125,9 @@ def bessel_i1(x: Array, **_: Any) -> Array:
 
 
 def _bessel(x: Array, order: int) -> Array:
-    """The power series, of positive terms, up to 30 (DLMF 10.25.2); the asymptotic one beyond (DLMF 10.40.1)."""
+    """The power series, of positive terms, up to 30 (DLMF 10.25.2); the asymptotic one beyond (DLMF 10.40.1). In long double, because
+    the terms' roundings add up."""
+    x = x.astype(np.longdouble)
     size = np.abs(x)
     with np.errstate(all="ignore"):
         small = np.where(size < 30, x, 0.0)
@@ -143,7 +145,7 @@ def _bessel(x: Array, order: int) -> Array:
         far = root * (decaying / np.sqrt(2 * math.pi * large)) * root
         far = np.where(np.isinf(x), np.inf, far)
         far = np.where((x < 0) & (order == 1), -far, far)
-    return np.where(np.isnan(x), np.nan, np.where(size < 30, series, far))
+        return np.where(np.isnan(x), np.nan, np.where(size < 30, series, far)).astype(np.float64)
 
 
 def logaddexp(a: Array, b: Array, **_: Any) -> Array:

@@ -1,0 +1,160 @@
+"""Errors of the CPU's operations: the exact functions against mpmath, every 16-bit input, and the worst cases that the sweeps found.
+
+`python -m benchmarks.sweep` goes through all 2^32 f32 inputs; its records are the numbers of docs/accuracy.md.
+"""
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from benchmarks.sweep import precise
+from benchmarks.sweep.__main__ import RESULTS, read
+from benchmarks.sweep.cases import BINARY, CASES, PLACES, UNARY, Array, Kernel, graph
+from benchmarks.sweep.exact import Exact, Report
+from benchmarks.sweep.grids import SPECIAL, grid
+from benchmarks.sweep.sweeps import compare, every_half, half, single
+from pypto_dsl.compiler.dtypes import BY_NAME
+from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.runtime import interpreter
+from pypto_dsl.runtime.cpu import jit
+
+RECORDS = read(RESULTS)
+LEVELS = [level.name for level in jit.host_levels()]
+
+
+def test_every_operation_of_one_number_is_swept() -> None:
+    """The table decides, not a list: what maps one float to one number has a case and an exact function."""
+    found = {case.operation for case in UNARY.values()} | PLACES
+    for name, definition in REGISTRY.items():
+        tensors = [p for p in definition.parameters if p.kind == "tensor" and not p.optional]
+        floats = not definition.dtypes or BY_NAME["f32"] in definition.dtypes
+        if definition.family in ("elementwise", "compare") and len(tensors) == 1 and floats:
+            assert name in found, name
+    for case in CASES.values():
+        Exact(case)
+
+
+def drawn(case: str) -> list[Array]:
+    """f32 inputs where the functions are ordinary, large, small and near 1."""
+    rng = np.random.default_rng(len(case))
+    if case in BINARY:
+        return [np.concatenate(a) for a in zip(*(grid(case, n, 25) for n in range(1, 9)), strict=True)]
+    drawn = np.concatenate([rng.normal(size=60) * 3, rng.uniform(-1, 1, 40), rng.uniform(-100, 100, 40),
+                            np.exp(rng.uniform(-80, 80, 60)) * rng.choice([-1, 1], 60)])
+    return [drawn.astype(np.float32)]
+
+
+@pytest.mark.parametrize("case", precise.FUNCTIONS)
+def test_exact_functions_agree_with_mpmath(case: str) -> None:
+    """Within 2^-20 ulp of an f32, wherever the result is a finite f32."""
+    operands = [a.astype(np.float64) for a in drawn(case)]
+    with np.errstate(all="ignore"):
+        finite = np.logical_and.reduce([np.isfinite(a) for a in operands])
+    operands = [a[finite] for a in operands]
+    got = Exact(CASES[case])(*operands)
+    for value, target, *at in zip(got.tolist(), precise.values(case, *operands), *operands, strict=True):
+        if mpmath.isnan(target) or abs(target) >= mpmath.mpf(2) ** 128:
+            continue
+        smallest = -24 if case == "logaddexp" else -126
+        exponent = max(int(mpmath.floor(mpmath.log(abs(target), 2))) if target else smallest, smallest)
+        assert abs(mpmath.mpf(value) - target) <= mpmath.mpf(2) ** (exponent - 23 - 20), (at, value, target)
+
+
+@pytest.mark.parametrize("case", UNARY)
+def test_exact_functions_are_the_op_tables(case: str) -> None:
+    """Special values, signs of zeros and all: every 64th bf16 number."""
+    x = np.concatenate([np.arange(0, 1 << 16, 64, dtype=np.uint16).view(BY_NAME["bf16"].numpy).astype(np.float32), SPECIAL])
+    described = UNARY[case]
+    recorded = graph(described, "f32", x.size)
+    out = np.zeros(x.size, recorded.parameters[-1].type.dtype.numpy)
+    with np.errstate(all="ignore"):
+        want = np.asarray(interpreter.run(recorded, {"x0": x, "out": out}, {})["out"])
+        got = Exact(described)(x)
+        if want.dtype.kind in "biu":
+            np.testing.assert_array_equal(got, want)
+            return
+        a, b = got.astype(np.float32), want.astype(np.float32)
+        near = np.abs(a - b) <= np.spacing(np.abs(b))
+    same = (a == b) & (np.signbit(a) == np.signbit(b)) | np.isnan(a) & np.isnan(b) | near & (a != 0) & (b != 0)
+    assert same.all(), (x[~same][:4], got[~same][:4], want[~same][:4])
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("case", UNARY)
+def test_every_sixteen_bit_input(case: str, dtype: str) -> None:
+    """All 65,536: the f32 result rounded once, and that within its bound of the exact value."""
+    described, x = UNARY[case], every_half(dtype)
+    wide = Kernel(described, "f32", x.size)(x.astype(np.float32))
+    report = Report()
+    Exact(described).compare_listed(x.astype(np.float32), wide, report)
+    assert report.wrong == 0 and report.worst <= described.bound, (report.numbers(), x[report.worst_at])
+    got = Kernel(described, dtype, x.size)(x)
+    with np.errstate(all="ignore"):
+        narrowed = wide.astype(got.dtype)
+    size = f"u{got.dtype.itemsize}"
+    nan = np.isnan(got) & np.isnan(narrowed) if got.dtype.kind not in "biu" else np.zeros(got.shape, bool)
+    assert ((got.view(size) == narrowed.view(size)) | nan).all(), x[~((got.view(size) == narrowed.view(size)) | nan)][:4]
+
+
+@pytest.mark.parametrize(("case", "dtype"), [key for key in RECORDS if key[1] in ("f32", "f64")])
+def test_the_worst_case_found(case: str, dtype: str) -> None:
+    """The recorded input again, at every level: not worse than recorded, and the same bits."""
+    found = RECORDS[case, dtype]
+    operands = [np.full(16, float.fromhex(v), BY_NAME[dtype].numpy) for v in found["at"]]
+    results = [Kernel(CASES[case], dtype, 16, level)(*operands).copy() for level in LEVELS]
+    assert all((r.view(np.uint8) == results[0].view(np.uint8)).all() for r in results)
+    if dtype == "f64":
+        error = precise.ulps(results[0][:1], precise.values(case, *(a[:1] for a in operands)), precise.SMALLEST.get(case, 0.0))
+        assert error[0] <= found["worst"] + 1e-5
+        return
+    report = Report()
+    exact = Exact(CASES[case])
+    if exact.binary:
+        exact.compare_pairs(*operands, results[0], 0, report)
+    else:
+        exact.compare_listed(*operands, results[0], report)
+    assert report.wrong == 0 and report.worst <= found["worst"] + 1e-5, (report.numbers(), found)
+
+
+@pytest.mark.parametrize("case", BINARY)
+def test_pairs_of_special_values(case: str) -> None:
+    """Every pair of 108 special values, and the first grids, at every level."""
+    exact, results = Exact(BINARY[case]), []
+    for number in range(8):
+        x, y = grid(case, number, 1 << 14)
+        report = Report()
+        results = [Kernel(BINARY[case], "f32", x.size, level)(x, y) for level in (LEVELS if number == 0 else LEVELS[:1])]
+        exact.compare_pairs(x, y, results[0], 0, report)
+        assert report.wrong == 0 and report.worst <= BINARY[case].bound, (report.numbers(), x[report.worst_at], y[report.worst_at])
+        nan = np.isnan(results[0])
+        for other in results[1:]:
+            assert ((other.view(np.uint32) == results[0].view(np.uint32)) | nan & np.isnan(other)).all()
+
+
+def test_a_sweep_notices_one_wrong_result() -> None:
+    exact, x = Exact(UNARY["exp"]), np.arange(0x3F800000, 0x3F800000 + 4096, dtype=np.uint32).view(np.float32)
+    got = Kernel(UNARY["exp"], "f32", x.size)(x).copy()
+    clean, off, nan = Report(), Report(), Report()
+    exact.compare(0x3F800000, 1, got, clean)
+    got[2000] = np.nextafter(np.nextafter(got[2000], np.float32(9)), np.float32(9))
+    exact.compare(0x3F800000, 1, got, off)
+    got[3000] = np.nan
+    exact.compare(0x3F800000, 1, got, nan)
+    assert clean.worst <= 1 < off.worst and off.worst_at == 0x3F800000 + 2000
+    assert (clean.wrong, off.wrong, nan.wrong, nan.wrong_at) == (0, 0, 1, 0x3F800000 + 3000)
+    assert compare(np.array([1.0, 2.0, -0.0], BY_NAME["f16"].numpy), np.array([1.0, 2.002, 0.0]), "f16").wrong == 1
+
+
+def test_a_sweep_of_few_inputs_leaves_a_record() -> None:
+    found = single(UNARY["tanh"], None, 1 << 17)
+    assert found["count"] == 1 << 17 and 0.5 < found["worst"] <= 2 and found["wrong"] == 0
+    assert half(UNARY["isnan"], "bf16", None)["wrong"] == 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", CASES)
+def test_every_f32_input(case: str) -> None:
+    """All 2^32 inputs, or 2^27 pairs."""
+    found = single(CASES[case], None, 1 << 32 if case in UNARY else 1 << 27)
+    assert found["wrong"] == 0 and found["worst"] <= CASES[case].bound, found
