@@ -286,7 +286,7 @@ def picture(marks: Mapping[str, Array]) -> tuple[str, ...]:
     rows = first.size // columns
     lines, width = (min(n, most) for n, most in zip((rows, columns), MAP_SIZE, strict=True))
     drawn = np.full((lines, width), ".")
-    for letter, where in reversed(marks.items()):
+    for letter, where in reversed(list(marks.items())):
         at = np.nonzero(where.reshape(rows, columns))
         drawn[at[0] * lines // rows, at[1] * width // columns] = letter
     return tuple("".join(line) for line in drawn)

@@ -3,15 +3,12 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections import defaultdict
 
 import pytest
 from tree import modules, tree
 
 from pypto_dsl.compiler import catalogue
-from pypto_dsl.compiler.errors import KernelError
-from pypto_dsl.frontend.capture import KernelWarning
 
 CODE = re.compile(r"PT\d{3}")
 # Which folders may raise the codes of a family.
@@ -68,46 +65,6 @@ def test_codes_that_texts_mention_exist():
 
 def test_an_example_is_mended():
     assert all(bool(e.wrong) == bool(e.right) for e in catalogue.entries().values())
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Runs an example from a file, so that errors can quote it; gives the codes of its error or of its warnings, and the error."""
-
-    def run(snippet: str) -> tuple[list[str], KernelError | None]:
-        text = catalogue.program(snippet)
-        path = tmp_path / "example.py"
-        path.write_text(text)
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            try:
-                exec(compile(text, str(path), "exec"), {"__name__": "example"})
-            except KernelError as failed:
-                return [failed.code], failed
-        return [w.message.diagnostic.code for w in warned if isinstance(w.message, KernelWarning)], None
-
-    return run
-
-
-WITH_EXAMPLES = [e.code for e in catalogue.entries().values() if e.wrong]
-
-
-@pytest.mark.parametrize("code", WITH_EXAMPLES)
-def test_the_wrong_example_raises_its_code(code, run):
-    codes, failed = run(catalogue.entries()[code].wrong)
-    assert codes == [code], str(failed)
-
-
-@pytest.mark.parametrize("code", WITH_EXAMPLES)
-def test_the_right_example_runs(code, run):
-    codes, failed = run(catalogue.entries()[code].right)
-    assert failed is None and code not in codes, str(failed)
-
-
-def test_most_codes_have_an_example():
-    """Those without one are limits of targets and machines, which have tests of their own."""
-    language = [e for e in catalogue.entries().values() if e.code[:3] in ("PT1", "PT2", "PT3", "PT7")]
-    assert sum(bool(e.wrong) for e in language) >= 0.75 * len(language)
 
 
 def test_pages():
