@@ -1,7 +1,7 @@
 """Measures every use of every operation on every dtype and target, and writes pypto_dsl/compiler/conformance.json.
 
-`python tools/conformance.py` measures all cells (a few minutes: the devices run in their emulators); with names of operations only
-those, the rest of the record stays. `--suite` also runs the default tests and records how long they took. Behind it,
+`python tools/conformance.py` measures all cells (a few minutes: the devices run in their emulators); with names of operations those
+and what the record lacks, the rest stays. `--suite` runs the default tests instead and records how long they took. Behind either,
 `python tools/documents.py` writes docs/conformance.md.
 """
 from __future__ import annotations
@@ -59,12 +59,13 @@ def main() -> int:
     """Measure and write the record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="operations to measure again")
-    parser.add_argument("--suite", action="store_true", help="also run the default tests, and record how long they took")
+    parser.add_argument("--suite", action="store_true", help="run the default tests and record how long they took; no cell is measured")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    record = measured(options.names)
     if options.suite:
-        record = conformance.Conformance(record.cells, suite())
+        record = conformance.Conformance(conformance.load().cells, suite())
+    else:
+        record = measured(options.names)
     RECORD.write_text(conformance.write(record), encoding="utf-8", newline="\n")
     return 0
 

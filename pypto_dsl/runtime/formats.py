@@ -157,6 +157,8 @@ def tilize(array: ArrayLike, name: str) -> Pages:
     """
     form = tile_format(name)
     a = np.asarray(array)
+    if not a.size:
+        return np.zeros((0, form.bytes), np.uint8)  # no tiles
     *lead, rows, columns = (1, 1, *a.shape)
     whole = (int(np.prod(lead, dtype=np.int64)), -(-rows // TILE) * TILE, -(-columns // TILE) * TILE)
     padded = np.full(whole, poison(form), form.lanes)
@@ -167,6 +169,8 @@ def tilize(array: ArrayLike, name: str) -> Pages:
 def untilize(pages: Pages, shape: tuple[int, ...], name: str) -> Array:
     """Pages [tiles, bytes] of format ``name`` as an array of ``shape``; block formats come back as f32."""
     form = tile_format(name)
+    if 0 in shape:
+        return np.zeros(shape, form.decode(np.zeros((1, form.bytes), np.uint8)).dtype)
     rows, columns = (1, 1, *shape)[-2:]
     whole = from_faces(form.decode(pages), -(-rows // TILE) * TILE, -(-columns // TILE) * TILE)
     return np.ascontiguousarray(whole[:, :rows, :columns]).reshape(shape)

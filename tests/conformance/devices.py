@@ -39,6 +39,12 @@ class Unit(Protocol):
     def run(self, prepared: Prepared, given: Mapping[str, Array]) -> Mapping[str, Array]: ...
 
 
+def apart(given: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Tensors, and the run-time numbers that operands of rank 0 are; a result of rank 0 stays a tensor."""
+    numbers = {name: a.item() for name, a in given.items() if not a.ndim and not name.startswith("out")}
+    return {name: a for name, a in given.items() if name not in numbers}, numbers
+
+
 class AscendUnit:
     """One shared library with the kernels of every program."""
 
@@ -52,7 +58,8 @@ class AscendUnit:
         self.library: KernelLibrary = build_library(title, files, entries, arch=architecture, optimize=0)
 
     def run(self, prepared: Prepared, given: Mapping[str, Array]) -> Mapping[str, Array]:
-        return ascend_runner.execute(self.library, prepared.emitted.manifest, given, {}, 2)[0]
+        tensors, numbers = apart(given)
+        return ascend_runner.execute(self.library, prepared.emitted.manifest, tensors, numbers, 2)[0]
 
 
 class TensixUnit:
@@ -64,7 +71,8 @@ class TensixUnit:
             self.batch.add(p.emitted.manifest, p.emitted.files)
 
     def run(self, prepared: Prepared, given: Mapping[str, Array]) -> Mapping[str, Array]:
-        return ttmetal_runner.run(prepared.emitted.manifest, prepared.emitted.files, given, cores=2, seed=1, builder=self.batch)
+        tensors, numbers = apart(given)
+        return ttmetal_runner.run(prepared.emitted.manifest, prepared.emitted.files, tensors, numbers, cores=2, seed=1, builder=self.batch)
 
 
 EMIT = {"ascend": (ascendc.emit, AscendUnit), "ttmetal": (ttmetal.emit, TensixUnit)}

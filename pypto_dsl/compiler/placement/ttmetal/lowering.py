@@ -121,6 +121,9 @@ class Lowering:
             size = (self.tile.rows, self.tile.cols)[operand.axis]
             base = operand.base + (self.row, self.col)[operand.axis] * size
             return self.add("add_scalar", "sfpu", F32, values=(number,), words=(IndexValue(base, F32),), wish="lane")
+        if isinstance(operand, ScalarRead) and operand.dtype in (I32, BOOL):  # the word is an integer
+            number = self.add("fill_int", "sfpu", I32, words=(operand,), wish="number")
+            return number if operand.dtype is I32 else self.add("int_to_float", "sfpu", BOOL, values=(number,), wish="truth")
         return self.add("fill", "sfpu", F32 if operand.dtype.is_integer else operand.dtype, words=(_float_word(operand),), wish="number")
 
     def stored(self, operand: Operand, dtype: DType) -> str:
@@ -233,7 +236,9 @@ class Lowering:
             return Constant(operand.value if result.is_integer else float(operand.value), result)
         if isinstance(operand, (LaneIndex, IndexValue, ScalarRead)) or (self.is_index(operand) and op.dtype is F32):
             if result is F32:
-                return self.slot(operand)
+                value = self.slot(operand)
+                number = isinstance(operand, ScalarRead) and source is I32
+                return self.add("int_to_float", "sfpu", F32, values=(value,), wish=op.source or "cast") if number else value
             raise self._no_cast(op, source)
         if source is I32:
             if result is F32:

@@ -32,6 +32,7 @@ from pypto_dsl.compiler.tile_ir.nodes import (
     Pad,
     ReadBuffer,
     Reduce,
+    ScalarRead,
     Statement,
     Store,
     TileKernel,
@@ -90,7 +91,8 @@ def needs_32_bits(kernel: TileKernel) -> bool:
         if isinstance(statement, Block):
             if statement.reduces or any(o.dtype.name not in NARROW for o in statement.ops):
                 return True
-            if any(isinstance(x, LaneIndex) for o in statement.ops for x in o.operands):
+            leaves = [*(x for o in statement.ops for x in o.operands), *(w.value for w in statement.writes)]
+            if any(isinstance(x, LaneIndex) or (isinstance(x, ScalarRead) and x.dtype in (I32, BOOL)) for x in leaves):
                 return True
     return any(b.dtype.name not in NARROW for b in buffers_of(kernel))
 
