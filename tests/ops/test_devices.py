@@ -108,3 +108,64 @@ def test_bytes(target: str) -> None:
         return
     (out,) = computed(k, target, [x, scale], (x.shape, np.int8))
     np.testing.assert_array_equal(out, np.nan_to_num(np.clip(np.rint(x * np.float32(30)), -128, 127), nan=0).astype(np.int8))
+
+
+def test_bits_and_counts(target: str) -> None:
+    """Bits of floats that were loaded, of whole tiles and of columns beside their values; shifts whose counts differ by element."""
+    @pypto.jit
+    def k(x, n, left, right):
+        left[:] = n << (n & 31)
+        right[:] = n >> pypto.clip(pypto.cast(x, pypto.DT_INT32), -2, 40)
+
+    @pypto.jit
+    def b(x, column, bits, sums, values):
+        bits[:] = pypto.bitcast(x, pypto.DT_INT32)
+        whole = pypto.bitcast(column, pypto.DT_INT32)
+        sums[:] = pypto.bitcast(x, pypto.DT_INT32) + whole
+        values[:] = x * column
+
+    rng = np.random.default_rng(3)
+    x = (rng.normal(size=(33, 40)) * 20).astype(np.float32)
+    n = rng.integers(-2**31, 2**31, x.shape).astype(np.int32)
+    left, right = computed(k, target, [x, n], (x.shape, np.int32), (x.shape, np.int32))
+    np.testing.assert_array_equal(left, n << (n & 31))
+    counts = np.clip(np.trunc(x), -2, 40).astype(np.int64)
+    np.testing.assert_array_equal(right, n >> np.where((counts < 0) | (counts > 31), 31, counts).astype(np.int32))
+    column = x[:, :1].copy()
+    if target.startswith("tt"):
+        with pytest.raises(KernelError) as caught:
+            computed(b, target, [x, column], (x.shape, np.int32), (x.shape, np.int32), (x.shape, np.float32))
+        assert caught.value.code == "PT502" and "bitcast" in str(caught.value)
+        return
+    bits, sums, values = computed(b, target, [x, column], (x.shape, np.int32), (x.shape, np.int32), (x.shape, np.float32))
+    np.testing.assert_array_equal(bits, x.view(np.int32))
+    np.testing.assert_array_equal(sums, x.view(np.int32) + column.view(np.int32))
+    np.testing.assert_array_equal(values, x * column)
+
+
+def test_short_integers(target: str) -> None:
+    """Operations on INT16, INT8 and UINT8 wrap as they do on the host; TT-Metal has no tiles of them and says so."""
+    @pypto.jit
+    def k(x, y, total, product, larger, less, shifted, smallest, chosen):
+        total[:] = x + y
+        product[:] = x * y
+        larger[:] = pypto.maximum(x, y)
+        less[:] = x < y
+        shifted[:] = x >> 3
+        smallest[:] = pypto.amin(x, -1, True)
+        chosen[:] = pypto.where(x > y, x, y - x)
+
+    rng = np.random.default_rng(4)
+    for dtype in (np.int16, np.int8, np.uint8):
+        info = np.iinfo(dtype)
+        x, y = (rng.integers(info.min, info.max + 1, (33, 40)).astype(dtype) for _ in range(2))
+        outs = [(x.shape, dtype), (x.shape, dtype), (x.shape, dtype), (x.shape, np.bool_), (x.shape, dtype), ((33, 1), dtype), (x.shape, dtype)]
+        if target.startswith("tt"):
+            with pytest.raises(KernelError) as caught:
+                computed(k, target, [x, y], *outs)
+            assert caught.value.code == "PT502"
+            continue
+        got = computed(k, target, [x, y], *outs)
+        for made, want in zip(got, (x + y, x * y, np.maximum(x, y), x < y, x >> 3, x.min(-1, keepdims=True), np.where(x > y, x, y - x)),
+                              strict=True):
+            np.testing.assert_array_equal(made, want)

@@ -15,24 +15,28 @@ from pypto_dsl.compiler.ops import core
 from pypto_dsl.compiler.ops.core import (
     add,
     amax,
+    bitcast,
     bitwise_and,
     bitwise_left_shift,
     bitwise_right_shift,
     cast,
     div,
     eq,
+    ge,
     gt,
+    lt,
     maximum,
     minimum,
     mul,
     ne,
     neg,
+    pow,
     sub,
     where,
 )
 from pypto_dsl.compiler.ops.core import sum as sum_
 from pypto_dsl.compiler.ops.definition import Call, Tensor
-from pypto_dsl.compiler.ops.logical import bitwise_not
+from pypto_dsl.compiler.ops.logical import bitwise_not, logical_or
 from pypto_dsl.compiler.ops.shapes import axes_of, element_count
 from pypto_dsl.compiler.ops.trigonometric import cos, sin
 
@@ -105,6 +109,10 @@ def _sum_of_integers(x: Tensor, dim: Attribute = None, keepdim: bool = False) ->
     return add(low, add(bitwise_left_shift(middle, 11), bitwise_left_shift(high, 22)))
 
 
+def _sum_of_shorts(x: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
+    return cast(sum_(cast(x, I32), dim, keepdim), I16)
+
+
 def _byte(x: Tensor, dtype: DType, mode: str = "CAST_NONE") -> Tensor:
     """A float as an integer of 8 bits by way of INT32 and FP16, both exact there: clamped before it is rounded, NaN as 0."""
     low, high = dtype.range
@@ -112,18 +120,94 @@ def _byte(x: Tensor, dtype: DType, mode: str = "CAST_NONE") -> Tensor:
     return cast(cast(cast(cast(bounded, I32, mode), F32), F16), dtype, "CAST_RINT")
 
 
+def _low_bits(x: Tensor, dtype: DType) -> Tensor:
+    """An integer modulo 2**8 or 2**16, by way of floats that hold every integer of that width."""
+    above = 8 * (x.type.dtype.itemsize - dtype.itemsize)
+    kept = bitwise_and(x, dtype.range[1]) if dtype in (U8, U16) else bitwise_right_shift(bitwise_left_shift(x, above), above)
+    exact = cast(kept, F32)
+    return cast(cast(exact, F16) if dtype.itemsize == 1 else exact, dtype, "CAST_RINT")
+
+
+def _in_sixteen_bits(function: Callable[..., Any]) -> Alternative:
+    """An operation on bytes in INT16, which holds both kinds, and the low byte of its result."""
+    return Alternative(lambda *x: cast(function(*(cast(a, I16) for a in x)), x[0].type.dtype), BYTES, requires=HALF_HOLDS_BYTES)
+
+
+def _in_floats(function: Callable[..., Any], dtypes: tuple[DType, ...], requires: tuple[tuple[str, DType, DType], ...]) -> Alternative:
+    """A comparison of short integers as one of floats, which hold them."""
+    return Alternative(lambda a, b: function(cast(a, F32), cast(b, F32)), dtypes, requires=requires)
+
+
+def _largest_short(x: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
+    """f32 holds every integer of 16 bits."""
+    return cast(amax(cast(x, F32), dim, keepdim), x.type.dtype, "CAST_RINT")
+
+
+def _by_bits_of_counts(shift: Callable[..., Any], fills: bool) -> tuple[Alternative, ...]:
+    """Shifts whose counts differ by element: by 1, 2, 4 and so on where the count has that bit.
+
+    ``fills`` says that counts outside [0, width) give the sign's fill, which a shift by all bits but one is; else they give 0.
+    """
+
+    def shifted(x: Tensor, count: Tensor) -> Tensor:
+        width = 8 * x.type.dtype.itemsize
+        beyond = shift(x, width - 1) if fills else 0
+        inside = x
+        for bit in (1 << k for k in range(width.bit_length() - 1)):
+            inside = where(ne(bitwise_and(count, bit), 0), shift(inside, bit), inside)
+        return where(logical_or(lt(count, 0), ge(count, width)), beyond, inside)
+
+    name = "bitwise_right_shift" if fills else "bitwise_left_shift"
+    return tuple(Alternative(shifted, (integer,), requires=((name, integer, integer),)) for integer in (I16, I32))
+
+
+def _chosen_bytes(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """FP16 holds every byte."""
+    return cast(where(condition, cast(a, F16), cast(b, F16)), b.type.dtype, "CAST_RINT")
+
+
+def _chosen_bits(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """A choice keeps the bits of what is chosen, whatever they mean."""
+    return bitcast(where(condition, bitcast(a, F16), bitcast(b, F16)), b.type.dtype)
+
+
+def _same_dtype(call: Call) -> bool:
+    return call.attributes["dtype"] is call.types[0].dtype
+
+
+BYTES: tuple[DType, ...] = (I8, U8)
+SHORT = ("add", "sub", "mul", "maximum", "minimum")  # right on their low bytes in INT16
+HALF_HOLDS_BYTES = (("cast", I8, F16), ("cast", U8, F16))
+SINGLE_HOLDS_SHORT = (("cast", I16, F32),)
+
 ALTERNATIVES: dict[str, tuple[Alternative, ...]] = {
     "amin": (Alternative(_minimum_along, (*FLOATS, *INTEGERS)),),
-    "amax": (Alternative(_largest_integer, (I32,)),),
-    "sum": (Alternative(_sum_of_integers, (I32,), holds=_few_terms),),
+    "amax": (Alternative(_largest_integer, (I32,)),
+             Alternative(_largest_short, (I16,), requires=SINGLE_HOLDS_SHORT),
+             Alternative(_largest_short, BYTES, requires=HALF_HOLDS_BYTES)),
+    "sum": (Alternative(_sum_of_integers, (I32,), holds=_few_terms), Alternative(_sum_of_shorts, (I16,), (I16,), SINGLE_HOLDS_SHORT)),
+    **{name: (_in_sixteen_bits(getattr(core, name)),) for name in SHORT},
+    "bitwise_left_shift": (_in_sixteen_bits(bitwise_left_shift), *_by_bits_of_counts(bitwise_left_shift, fills=False)),
+    "bitwise_right_shift": (_in_sixteen_bits(bitwise_right_shift), *_by_bits_of_counts(bitwise_right_shift, fills=True)),
+    "pow": (Alternative(lambda x, n: cast(pow(cast(x, I32), cast(n, I32)), x.type.dtype), (I8, I16, U8),
+                        requires=(("pow", I32, I32), *SINGLE_HOLDS_SHORT)),),
     "neg": (Alternative(lambda x: sub(0, x), INTEGERS),),
-    "abs": (Alternative(lambda x: maximum(x, neg(x)), SIGNED),),
+    "abs": (Alternative(lambda x: maximum(x, neg(x)), SIGNED), Alternative(lambda x: maximum(x, 0), (U8,))),
     "tan": (Alternative(lambda x: div(sin(x), cos(x)), (F32,), requires=(("sin", F32, F32), ("cos", F32, F32))),),
+    "bitcast": (Alternative(lambda x, dtype: cast(x, dtype), (*FLOATS, F16, BF16, *INTEGERS), holds=_same_dtype),),
     # masks
-    "bitwise_and": (Alternative(lambda a, b: gt(mul(_number(a), _number(b)), 0.0), (BOOL,)),),
+    "bitwise_and": (Alternative(lambda a, b: gt(mul(_number(a), _number(b)), 0.0), (BOOL,)), _in_sixteen_bits(bitwise_and)),
     "where": (Alternative(lambda c, a, b: gt(where(c, _number(a), _number(b)), 0.0), (BOOL,)),
+              Alternative(_chosen_bytes, BYTES, requires=HALF_HOLDS_BYTES),
+              Alternative(_chosen_bits, (I16,), requires=(("bitcast", I16, F16), ("bitcast", F16, I16))),
               Alternative(lambda c, a, b: add(b, mul(sub(a, b), cast(c, b.type.dtype))), INTEGERS)),
-    **{name: (_compared(getattr(core, name)),) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{name: (_compared(getattr(core, name)),
+              _in_floats(getattr(core, name), (I16,), SINGLE_HOLDS_SHORT),
+              _in_floats(getattr(core, name), BYTES, HALF_HOLDS_BYTES)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "cast": (Alternative(lambda x: ne(x, 0), (F16, BF16, *FLOATS, *INTEGERS), (BOOL,)),
-             *(Alternative(_byte, (F32,), (byte,), (("cast", F16, byte),)) for byte in (I8, U8))),
+             *(Alternative(_byte, (F32,), (byte,), (("cast", F16, byte),)) for byte in BYTES),
+             *(Alternative(lambda x, dtype: bitcast(x, dtype), (a,), (b,), (("bitcast", a, b),))
+               for a, b in ((I8, U8), (U8, I8), (I16, U16), (U16, I16), (I32, U32), (U32, I32))),
+             Alternative(_low_bits, (I16, I32), BYTES, HALF_HOLDS_BYTES),
+             Alternative(_low_bits, (I32,), (I16,), SINGLE_HOLDS_SHORT)),
 }

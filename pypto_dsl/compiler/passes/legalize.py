@@ -85,7 +85,7 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
     if op.opcode == "matmul" and result in SIXTEEN_BIT_FLOATS and target.native("matmul", dtypes, F32):
         wide = builder.clone(op, operands, [op.results[0].type.with_dtype(F32)], {**op.attributes, "out_dtype": F32}).result
         return _lower_all([_cast(wide, result)], builder, target, part_of)
-    if target.native(op.opcode, dtypes, result):
+    if target.native(op.opcode, dtypes, result) and _in_form(op, operands, target):
         return builder.clone(op, operands).results
     definition = REGISTRY[op.opcode]
     if op.opcode != "cast" and definition.widens and any(d in SIXTEEN_BIT_FLOATS for d in (*dtypes, result)):
@@ -105,6 +105,18 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
     scratch = Builder(builder.graph, Region())
     made = expand(op, operands, scratch)
     return _lower_all(scratch.region.ops, builder, target, part_of or op.opcode, made)
+
+
+def _in_form(op: Op, operands: Sequence[Value], target: Target) -> bool:
+    """Whether an operation that the target has is in the form that it has it in, where `[only]` names one."""
+    form = target.table("only").get(op.opcode, {})
+    return all(_is_number(operands[-1]) if name == "last_operand" else op.attributes[name] == value for name, value in form.items())
+
+
+def _is_number(value: Value) -> bool:
+    while value.op is not None and value.op.opcode == "cast":
+        value = value.op.operands[0]
+    return value.op is not None and value.op.opcode == "constant"
 
 
 def _expands(definition: OpDefinition, dtypes: Sequence[DType], result: DType) -> bool:

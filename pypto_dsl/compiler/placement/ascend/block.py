@@ -94,6 +94,7 @@ class BlockSelector:
         self.wides: dict[str, BufferRef] = {}
         self.dtypes = {op.result: op.dtype for op in block.ops}
         self.roots = self._roots()
+        self.lent = {op.result: o.buffer.name for op in block.ops if self.is_alias(op) for o in op.operands if isinstance(o, ReadBuffer)}
         self.uses = self._uses()
         self.span: Span | None = block.span
         self.note = ""
@@ -101,13 +102,22 @@ class BlockSelector:
     # ---- liveness ------------------------------------------------------------------------------------------------------
 
     def _roots(self) -> dict[str, str]:
-        """The value whose storage a value shares: bitcasts and casts to the same dtype are names, not work."""
+        """The value whose storage a value shares: bitcasts and casts to the same dtype are names, not work.
+
+        The bits of what is no value of the Block, such as a buffer that was loaded, are a value of their own.
+        """
         roots: dict[str, str] = {}
         for op in self.block.ops:
             source = op.operands[0] if op.operands else None
-            alias = isinstance(source, str) and (op.name == "bitcast" or (op.name == "cast" and self.dtypes[source] == op.dtype))
-            roots[op.result] = roots[source] if alias and isinstance(source, str) else op.result
+            same = isinstance(source, str) and op.name == "cast" and self.dtypes[source] == op.dtype
+            roots[op.result] = roots[source] if isinstance(source, str) and (same or op.name == "bitcast") else op.result
         return roots
+
+    def _read(self, operand: Operand) -> str | None:
+        """The buffer that an operand lies in, by itself or as another dtype."""
+        if isinstance(operand, str):
+            return self.lent.get(self.roots[operand])
+        return operand.buffer.name if isinstance(operand, ReadBuffer) else None
 
     def _uses(self) -> dict[str, int]:
         uses = dict.fromkeys(self.roots.values(), 0)
@@ -123,7 +133,7 @@ class BlockSelector:
 
     def is_alias(self, op: BlockOp) -> bool:
         """Whether an operation only renames its operand."""
-        return self.roots[op.result] != op.result
+        return op.name == "bitcast" or self.roots[op.result] != op.result
 
     def dies_here(self, op: BlockOp, name: str) -> bool:
         """Whether ``op`` holds every remaining use of a value."""
@@ -285,7 +295,7 @@ class BlockSelector:
             call = self.state.spread_call(column, rows, self.span)
             self.out.append(Call(call.name, (wide,), call.reads, repeat=call.repeat, span=call.span, note=call.note))
             self.wides[key] = wide
-        return self.wides[key]
+        return BufferRef(self.wides[key].buffer, ZERO, column.dtype)
 
     # ---- destinations ----------------------------------------------------------------------------------------------------
 
@@ -298,11 +308,11 @@ class BlockSelector:
         last_read: dict[str, int] = {}
         for i, op in enumerate(self.block.ops):
             for operand in op.operands:
-                if isinstance(operand, ReadBuffer):
-                    last_read[operand.buffer.name] = i
+                if (buffer := self._read(operand)) is not None:
+                    last_read[buffer] = i
         for value in [w.value for w in self.block.writes] + [r.value for r in self.block.reduces]:
-            if isinstance(value, ReadBuffer):
-                last_read[value.buffer.name] = len(self.block.ops)
+            if (buffer := self._read(value)) is not None:
+                last_read[buffer] = len(self.block.ops)
         made = {op.result: (i, op) for i, op in enumerate(self.block.ops)}
 
         def fits(name: str, buffer: Buffer) -> bool:

@@ -33,7 +33,7 @@ def immediate(operand: Operand) -> bool:
 def refuse(s: BlockSelector, op: BlockOp, why: str, advice: str) -> KernelError:
     """An operation that this target cannot compute in the form it is used in."""
     target = s.machine.target.name
-    return error("PT502", f"{op.name} is not supported on target {target} {why}", op.span, help=advice, target=target, op=op.name)
+    return error("PT502", f"{op.name} is not supported on target {target} {why}".rstrip(), op.span, help=advice, target=target, op=op.name)
 
 
 # ---- arithmetic ----------------------------------------------------------------------------------------------------------
@@ -209,10 +209,6 @@ def mask_at(s: BlockSelector, operand: Operand, extent: Extent) -> BufferRef:
         whole = half if source.extent == extent else s.expand(Held(half, source.extent), extent)
         _compare_call(s, "NE", mask, whole, Constant(0.0, F16), extent)
         return mask
-    if isinstance(operand, ScalarRead):
-        name = s.machine.target.name
-        raise error("PT502", f"`{operand.name}` is a BOOL known when the kernel runs, of which {name} makes no mask", s.span,
-                    help="pass a tensor of shape [1], or an INT32 and compare it with 0", target=name)
     if not isinstance(operand, Constant):
         raise CompilerBug("ascend.instructions", f"{operand} is no mask")
     bits = Constant(0xFFFF if operand.value else 0, U16)

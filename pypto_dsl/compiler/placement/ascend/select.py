@@ -132,7 +132,8 @@ def _block(block: Block, state: KernelState) -> list[Statement]:
         s.span, s.note = op.span or block.span, _note(op)
         extent = s.extents[op.result]
         if s.is_alias(op):
-            source = s.load(op.operands[0])
+            operand = op.operands[0]
+            source = Held(s.at(operand, extent), extent, op.result) if immediate(operand) else s.load(operand)
             ref = BufferRef(source.ref.buffer, source.ref.offset, None if source.ref.buffer.dtype == op.dtype else op.dtype)
             s.held[op.result] = Held(ref, source.extent, source.owner, source.mask)
             continue
