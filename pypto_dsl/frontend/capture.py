@@ -242,7 +242,10 @@ def _lost_rebinds(trace: Trace, graph: Graph, parameters: Mapping[str, Value], h
 
 def _rounded_integers(graph: Graph) -> list[Diagnostic]:
     """Operations whose promotion turns integers into a float that does not hold them all."""
-    found = []
+    found: list[Diagnostic] = []
+    values = [*graph.parameters, *(r for op in walk(graph.body) for r in op.results)]
+    if not any(dtype.is_integer for dtype in {v.type.dtype for v in values if not v.type.weak}):
+        return found
     for op in walk(graph.body):
         definition = REGISTRY.get(op.opcode)
         if definition is None or not any(o.type.dtype.is_integer and not o.type.weak for o in op.operands):

@@ -24,7 +24,7 @@ from pypto_dsl.frontend.tensor import Tensor, truth_of
 from pypto_dsl.frontend.trace import Frame, current, differing_axes, need
 
 _CO_GENERATORS = 0x20 | 0x80 | 0x200
-_convertible: dict[CodeType, bool] = {}
+_convertible: dict[int, tuple[CodeType, bool]] = {}  # by the identity of code objects, which are kept: to hash one takes long
 
 
 class Branch:
@@ -159,16 +159,16 @@ def scalar_number(x: Any) -> Any:
 def is_convertible(function: FunctionType) -> bool:
     """Whether a helper is the user's: not ours, not the standard library's, no generator, of no library that does not know this."""
     code = function.__code__
-    known = _convertible.get(code)
-    if known is None:
+    found = _convertible.get(id(code))
+    if found is None:
         file = code.co_filename
         known = not (is_own(code) or code.co_flags & _CO_GENERATORS)
         if known and file.startswith(INSTALLED):
             known = uses_language(function.__globals__)
         elif known and file.startswith(STANDARD):
             known = False
-        _convertible[code] = known
-    return known
+        found = _convertible[id(code)] = (code, known)
+    return found[1]
 
 
 def converted(function: FunctionType) -> FunctionType:

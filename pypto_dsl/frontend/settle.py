@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 from pypto_dsl.compiler.errors import error
@@ -94,16 +93,16 @@ class _Liveness:
         self.slots: set[tuple[Op, int]] = set()
         self.work = list(graph.results())
         while self.work:
-            self._visit(self.work.pop())
+            value = self.work.pop()
+            if value not in self.live:
+                self.live.add(value)
+                self._visit(value)
 
     def _needs(self, op: Op) -> None:
         if self.reads:
             self.work += [self.reads[n] for n in _variables(op) if n in self.reads]
 
     def _visit(self, value: Value) -> None:
-        if value in self.live:
-            return
-        self.live.add(value)
         if value in self.forwards:
             self.work.append(self.forwards[value])
         slot = self.slot_of.get(value)
@@ -140,7 +139,7 @@ class _Liveness:
     def _keeps(self, op: Op) -> bool:
         if op.regions:
             return any((op, k) in self.slots for k in range(len(op.results)))
-        return any(r in self.live for r in op.results)
+        return not self.live.isdisjoint(op.results)
 
 
 def _only(values: Any, keep: list[bool]) -> list[Value]:
@@ -197,6 +196,7 @@ def _unify(graph: Graph) -> None:
 
 def _rename(graph: Graph, names: dict[str, Index]) -> None:
     values: dict[str, Any] = dict(names)
+    kinds: dict[TensorType, TensorType] = {}
 
     def index(x: Index) -> Index:
         return x if x.constant is not None else x.substitute(values)
@@ -206,7 +206,6 @@ def _rename(graph: Graph, names: dict[str, Index]) -> None:
             return index(x)
         return tuple(map(attribute, x)) if isinstance(x, tuple) else x
 
-    @cache
     def renamed(kind: TensorType) -> TensorType:
         if all(e.constant is not None for e in (*kind.shape, *(kind.valid or ()))):
             return kind
@@ -215,7 +214,10 @@ def _rename(graph: Graph, names: dict[str, Index]) -> None:
         return TensorType(kind.dtype, shape, kind.weak, None if valid == shape else valid)
 
     def retype(value: Value) -> None:
-        value.type = renamed(value.type)
+        found = kinds.get(value.type)
+        if found is None:
+            found = kinds[value.type] = renamed(value.type)
+        value.type = found
 
     for parameter in graph.parameters:
         retype(parameter)

@@ -96,7 +96,8 @@ def here_and_names() -> tuple[Span | None, tuple[str, ...]]:
     frame: FrameType | None = sys._getframe(1)
     place: _Place | None = None
     while frame is not None:
-        if _maker(frame) == "user":
+        known = _makers.get(id(frame.f_code))  # `_maker`, without a call for each of our own frames in between
+        if (known[1] if known is not None else _maker(frame)) == "user":
             this = _place(frame)
             place = place or this
             bound = _names.get(this, ())

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -254,3 +256,124 @@ def test_threads_with_different_shapes() -> None:
     for step in run:
         step()
     assert not wrong
+
+
+# ---- other spellings of the same call -------------------------------------------------------------------------------------------------
+
+
+def taken(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The kernel, whose calls fail from now on where they take the long way."""
+
+    def long_way(*_: Any) -> Any:
+        raise AssertionError("the long way")
+
+    monkeypatch.setattr(kernel, "_run", long_way)
+    return kernel
+
+
+def test_keywords_and_defaults_are_put_in_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    @pypto.jit
+    def kernel(a, out, scale=2.0, times=3):
+        out[:] = a * scale * float(times)
+
+    x, out = dense(3, 4), np.zeros((3, 4), F)
+    for _ in range(2):
+        kernel(x, out, 2.0, 3)
+    taken(kernel, monkeypatch)
+    for call in (lambda: kernel(a=x, out=out), lambda: kernel(x, out=out, times=3), lambda: kernel(out=out, scale=2.0, a=x),
+                 lambda: kernel(x, out, scale=2.0)):
+        out[:] = 0
+        call()
+        assert (out == 6 * x).all()
+    kernel(x, out=out, scale=0.5)
+    assert (out == 1.5 * x).all(), "a float is a run-time number"
+
+
+@pytest.mark.parametrize("wrong", [lambda k, x: k(x, b=x), lambda k, x: k(x, x, x, a=x), lambda k, x: k(x, x, x, x),
+                                   lambda k, x: k(x, x, o=x), lambda k, x: k(a=x, b=x)])
+def test_wrong_keywords_are_refused_as_ever(wrong: Callable[[Any, Any], Any]) -> None:
+    kernel, _ = make()
+    with pytest.raises(KernelError) as refused:
+        wrong(kernel, dense(3, 4))
+    assert refused.value.code == "PT714"
+
+
+def test_a_numpy_float_is_a_number_of_its_own_dtype() -> None:
+    @pypto.jit
+    def kernel(a, scale):
+        return a * scale
+
+    x = dense(3, 4).astype(np.float16)
+    for scale in (np.float64(1.5), np.float32(1.5), np.float16(1.5), 1.5):
+        for value in (scale, type(scale)(2.5)):
+            made = kernel(x, value)
+            want = kernel.run(x, value, target="interpreter")
+            assert made.dtype == want.dtype and made.tobytes() == want.tobytes()
+    assert len(kernel.specializations()) == 4, "the dtype specialises, the value does not"
+
+
+class Held:
+    """A torch tensor on the CPU, as far as a call looks at it."""
+
+    def __init__(self, held: Array, dtype: str = "torch.float32", device: str = "cpu") -> None:
+        self.held, self.dtype, self.device = held, dtype, SimpleNamespace(type=device)
+
+    def numpy(self) -> Array:
+        if self.dtype == "torch.requires_grad":
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+        return self.held
+
+    def detach(self) -> Held:
+        return Held(self.held)
+
+    def is_conj(self) -> bool:
+        return False
+
+    is_neg = is_conj
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=Held, from_numpy=Held))
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize("dtype", ["torch.float32", "torch.requires_grad"])
+def test_torch_tensors_are_seen_as_numpy_arrays(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, _ = make()
+    taken(kernel, monkeypatch)
+    x, out = dense(5, 6), np.zeros((5, 6), F)
+    assert kernel(Held(x, dtype), Held(x), Held(out)) is None and (out == 2 * x).all()
+    out[:] = 0
+    assert kernel(Held(x), b=x, out=out) is None and (out == 2 * x).all()
+
+
+@pytest.mark.usefixtures("torch")
+def test_results_are_of_the_first_arrays_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    @pypto.jit
+    def kernel(a, b):
+        return a + b
+
+    @pypto.jit
+    def both(a, b):
+        return a + b, a - b
+
+    x = dense(3, 4)
+    for _ in range(2):
+        kernel(x, x)
+        both(x, x)
+    for k in (kernel, both):
+        taken(k, monkeypatch)
+    made = kernel(Held(x), x)
+    assert isinstance(made, Held) and (made.held == 2 * x).all()
+    assert isinstance(kernel(x, Held(x)), np.ndarray)
+    total, difference = both(Held(x), Held(x))
+    assert isinstance(total, Held) and isinstance(difference, Held) and not difference.held.any()
+
+
+@pytest.mark.usefixtures("torch")
+def test_tensors_of_devices_are_refused_as_ever() -> None:
+    kernel, _ = make()
+    with pytest.raises(KernelError) as refused:
+        kernel(Held(dense(3, 4), device="cuda"), dense(3, 4), dense(3, 4))
+    assert refused.value.code == "PT705"

@@ -65,6 +65,29 @@ def test_a_pool_can_be_stopped_and_used_again() -> None:
         pool.stop()
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere every job runs serially")
+def test_little_work_stays_on_the_calling_thread() -> None:
+    """Workers start with the first job that is worth sharing: the thresholds are the target's."""
+    pool = Pool(3)
+    program = Executable(lower(graph("add", KERNELS["add"])), pool=pool)
+    for extents, shared_out in (({"M": 8, "N": 8}, False), ({"M": 1200, "N": 1200}, True)):
+        arrays, _ = arguments("add", extents)
+        assert_within("add", run("add", arrays, {}, program), arrays, {})
+        assert pool._started is shared_out
+    pool.stop()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this platform has no affinity")
+def test_a_pool_has_a_thread_per_processor_that_the_process_may_use() -> None:
+    assert Pool().threads == len(os.sched_getaffinity(0))
+    child = os.fork()
+    if child == 0:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        alone = Pool()
+        os._exit(0 if alone.threads == 1 and not alone.threaded else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 def test_a_forked_child_computes() -> None:
     pool = Pool(3)
