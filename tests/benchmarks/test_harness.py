@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import __main__ as command
-from benchmarks import session, table
+from benchmarks import session, special_lanes, table
 from benchmarks.accuracy import Reference
 from benchmarks.kernels import KERNELS
 from benchmarks.peers import load
@@ -115,3 +115,12 @@ def test_a_failing_peer_is_reported_and_left_out(monkeypatch):
 def test_processor_time_of_two_threads_is_refused():
     done = CliRunner().invoke(command.main, ["--threads", "2", "--cpu-time"])
     assert done.exit_code == 2 and "use --threads 1" in done.output
+
+
+def test_special_operands_of_pow_are_timed_in_one_run():
+    done = CliRunner().invoke(special_lanes.main, ["--rounds", "1"])
+    assert done.exit_code == 0, done.output
+    assert done.output.count("\n") == 3 + 2 * len(special_lanes.KINDS)
+    pairs = special_lanes.operands()
+    assert np.isnan(pairs["10% NaN"][0]).mean() == pytest.approx(0.1, abs=0.01)
+    assert np.isinf(np.abs(pairs["1% infinite"][0])).mean() == pytest.approx(0.01, abs=0.005)
