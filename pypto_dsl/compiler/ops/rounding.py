@@ -76,66 +76,30 @@ def _decimals(call: Call) -> Typing:
     return found
 
 
-def _power_of_ten(exponent: int, dtype: DType) -> tuple[float, float]:
-    """10**exponent as a float of ``dtype`` and the rest, which is 0 up to 10 in f32 and 22 in f64."""
-    exact = 10**exponent
-    upper = float(np.asarray(float(exact), dtype.numpy).astype(np.float64))
-    return upper, float(exact - int(upper))
+def _power_of_ten(exponent: int, dtype: DType) -> float:
+    """10**exponent as a float of ``dtype``: exact up to 10 in f32 and 22 in f64."""
+    return float(np.asarray(float(10**exponent), dtype.numpy).astype(np.float64))
 
 
-def _error(x: Tensor, factor: float, product: Tensor) -> Tensor:
-    """x * factor - product exactly (Dekker 1971, Veltkamp's halves), without touching bits; factor is a float of x's dtype.
-
-    Only |x| beyond the largest float over 2**12 (f64: 2**27) gives NaN, which no comparison takes.
-    """
-    half = (layout(x).fraction + 2) // 2
-    spread = mul(x, 2.0**half + 1.0)
-    xh = sub(spread, sub(spread, x))
-    xl = sub(x, xh)
-    unit = 2.0 ** (math.frexp(factor)[1] - half)
-    fh = builtins.round(factor / unit) * unit
-    fl = factor - fh
-    return add(mul(xl, fl), add(add(sub(mul(xh, fh), product), mul(xh, fl)), mul(xl, fh)))
-
-
-def _settled(near: Tensor, error: Tensor) -> Tensor:
-    """The integer nearest to ``near + error``, halves to even where they are exact; the error is at most an ulp of ``near``."""
-    whole = rint(near)
-    rest = sub(near, whole)
-    up, down = gt(add(sub(rest, 0.5), error), 0.0), lt(add(add(rest, 0.5), error), 0.0)
-    return where(up, add(whole, 1.0), where(down, sub(whole, 1.0), whole))
-
-
-@op(types=_decimals, shape=shapes.same, reference=functions.round_decimals, family="elementwise", bound={"f32": 1.5},
-    derivation="the integer is exact; its product or quotient with the power of ten rounds once, and once more where that is in two parts",
+@op(types=_decimals, shape=shapes.same, reference=functions.round_decimals, family="elementwise", bound={"f32": 0.5},
+    derivation="the scaled value is the dtype's own, rounded; from there the integer is exact and its quotient or product rounds once",
     dtypes=typing.NUMBERS)
 def round(input: Tensor, decimals: int = 0) -> Tensor:
-    """The nearest multiple of 10**-decimals, halves to even; integers are unchanged.
+    """``rint(input * 10**decimals) / 10**decimals``, each step in the dtype (16 bits: in FP32), halves to even; integers are unchanged.
 
-    The exact value decides: FP32's 2.35 lies below 2.35 and gives 2.3, where rint(2.35 * 10) / 10 gives 2.4. The multiple is rounded once.
+    FP32's 2.35 gives 2.4, as in PyPTO and torch: its product with 10 is 23.5, although it lies a little below 2.35. What has no digits
+    there any more is itself.
     """
     if input.type.dtype.is_integer:
         return input
     if decimals == 0:
         return rint(input)
-    upper, rest = _power_of_ten(builtins.abs(decimals), input.type.dtype)
-    whole = 2.0 ** (layout(input).fraction + 1)  # from here on the nearest multiple is the float itself
-    if decimals > 0:
-        scaled = mul(input, upper)
-        error = _error(input, upper, scaled)
-        near = _settled(scaled, error if rest == 0.0 else add(error, mul(input, rest)))
-        made = div(near, upper)
-        made = made if rest == 0.0 else sub(made, mul(made, rest / upper))
-    else:
-        scaled = div(input, upper)
-        back = mul(scaled, upper)
-        error = sub(sub(input, back), _error(scaled, upper, back))
-        near = _settled(scaled, div(error if rest == 0.0 else sub(error, mul(scaled, rest)), upper))
-        made = mul(near, upper)
-        made = made if rest == 0.0 else add(made, mul(near, rest))
-    size = abs(made)
-    signed = where(lt(input, 0.0), neg(size), where(gt(input, 0.0), size, input))
-    return where(lt(abs(scaled), whole), signed, input)
+    factor = _power_of_ten(builtins.abs(decimals), input.type.dtype)
+    whole = 2.0 ** (layout(input).fraction + 1)  # from here on every float is an integer
+    scaled = mul(input, factor) if decimals > 0 else div(input, factor)
+    near = rint(scaled)
+    made = div(near, factor) if decimals > 0 else mul(near, factor)
+    return where(lt(abs(scaled), whole), made, input)
 
 
 @op(types=typing.keep, shape=shapes.same, reference=functions.quiet(lambda x: np.where(np.isinf(x), np.copysign(0.0, x), x - np.trunc(x))),

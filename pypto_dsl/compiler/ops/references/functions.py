@@ -281,41 +281,21 @@ def isclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_na
     return near | same
 
 
-def _halves(x: Array) -> tuple[Array, Array]:
-    """float64 in two parts of 26 bits, whose products are exact (Veltkamp); NaN beyond 2**996."""
-    upper = x * 134217729.0
-    upper = upper - (upper - x)
-    return upper, x - upper
-
-
-def _product_error(x: Array, y: Array, product: Array) -> Array:
-    """x * y - product exactly (Dekker 1971)."""
-    (xh, xl), (yh, yl) = _halves(x), _halves(y)
-    return np.asarray(xl * yl - (((product - xh * yh) - xh * yl) - xl * yh))
-
-
-def round_decimals(x: Array, decimals: int = 0, **_: Any) -> Array:
-    """The multiple of 10**-decimals nearest to the exact value, halves to even; x itself where the quotient is 2**53 or more."""
+def round_decimals(x: Array, decimals: int = 0, source: DType = F32, **_: Any) -> Array:
+    """rint(x * 10**decimals) / 10**decimals, scaled in f64 for f64 and in f32 for all narrower floats; x where it has no digits there."""
     x = np.asarray(x)
     if not np.issubdtype(x.dtype, np.floating):
         return x
     if decimals == 0:
         return np.rint(x)
-    exact = 10 ** abs(decimals)
-    upper = np.asarray(float(exact))
-    rest = float(exact - int(float(exact)))  # 0 up to 10**22
+    single = source.bits < 64
     with np.errstate(all="ignore"):
-        scaled = x * upper if decimals > 0 else x / upper
-        if decimals > 0:
-            error = _product_error(x, upper, scaled) + x * rest
-        else:
-            back = scaled * upper
-            error = (((x - back) - _product_error(scaled, upper, back)) - scaled * rest) / upper
-        whole = np.rint(scaled)
-        left = scaled - whole
-        whole = whole + np.where((left - 0.5) + error > 0, 1.0, np.where((left + 0.5) + error < 0, -1.0, 0.0))
-        made = whole / upper - whole / upper * (rest / upper) if decimals > 0 else whole * upper + whole * rest
-        return np.where(np.abs(scaled) < 2.0**53, np.copysign(made, x), x)
+        factor = np.asarray(float(10 ** abs(decimals)), np.float32 if single else np.float64)
+        given: Array = x.astype(factor.dtype)
+        scaled = np.asarray(given * factor if decimals > 0 else given / factor, np.float64)
+        near, wide = np.rint(scaled), factor.astype(np.float64)
+        made = near / wide if decimals > 0 else near * wide
+        return np.where(np.abs(scaled) < (2.0**24 if single else 2.0**53), made, x)
 
 
 def sign(x: Array, **_: Any) -> Array:
