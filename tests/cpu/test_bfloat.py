@@ -1,4 +1,4 @@
-"""bf16 chains: roundings that leave out steps, words of two elements and limits by a number give the bits of the plain way."""
+"""Chains of 16-bit floats: roundings that leave out steps, words of two elements and limits by a number give the bits of the plain way."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ from test_operations import agree, both
 from vector_functions import LEVELS
 
 import pypto_dsl as pypto
-from pypto_dsl.compiler.dtypes import BF16, BY_NAME, F32, DType
+from pypto_dsl.compiler.dtypes import BF16, BY_NAME, F16, F32, DType
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import var
 from pypto_dsl.compiler.ops import REGISTRY as R
@@ -18,7 +18,7 @@ from pypto_dsl.compiler.ops.definition import building
 from pypto_dsl.runtime.cpu.executable import Executable
 
 COLUMNS = 65536 + 45  # words of two, whole vectors, and a tail
-EVERY = np.resize(np.arange(65536, dtype=np.uint16), (1, COLUMNS)).view(BF16.numpy)  # signalling NaNs too
+EVERY = np.resize(np.arange(65536, dtype=np.uint16), (1, COLUMNS))  # signalling NaNs too
 STEPS: dict[str, Any] = {
     "mul": lambda x, y: R["mul"](x, y), "add": lambda x, y: R["add"](x, y), "relu": lambda x, y: R["maximum"](x, 0.0),
     "cap": lambda x, y: R["minimum"](x, -0.0), "larger": lambda x, y: R["maximum"](x, y), "silu": lambda x, y: R["silu"](x),
@@ -32,16 +32,18 @@ CHAINS = [
     ("silu", "mul"),
     ("larger", "gelu"),
     ("larger", "neg"),
+    ("add", "larger", "neg", "abs"),
+    ("mul", "cap"),
 ]
 
 
-def program(steps: tuple[str, ...], level: str) -> Executable:
+def program(steps: tuple[str, ...], level: str, dtype: DType) -> Executable:
     def function(x: Any, y: Any) -> Any:
         for step in steps:
             x = STEPS[step](x, y)
         return x
 
-    kernel = Kernel(function, (("x", BF16, ("M", "N")), ("y", BF16, ("M", "N"))), np.add, 0)
+    kernel = Kernel(function, (("x", dtype, ("M", "N")), ("y", dtype, ("M", "N"))), np.add, 0)
     return Executable(lower(graph("chain", kernel)), level=level)
 
 
@@ -53,11 +55,12 @@ def run(executable: Executable, x: Array, y: Array) -> Array:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("chain", CHAINS, ids="-".join)
-def test_fused_bf16_chains_give_the_bits_of_single_steps(chain: tuple[str, ...], level: str) -> None:
-    x, y = EVERY, np.random.default_rng(1).permutation(EVERY.ravel()).reshape(EVERY.shape)
-    fused, single = run(program(chain, level), x, y), x
+@pytest.mark.parametrize("dtype", [BF16, F16], ids=str)
+def test_fused_chains_give_the_bits_of_single_steps(dtype: DType, chain: tuple[str, ...], level: str) -> None:
+    x, y = (bits.view(dtype.numpy) for bits in (EVERY, np.random.default_rng(1).permutation(EVERY.ravel()).reshape(EVERY.shape)))
+    fused, single = run(program(chain, level, dtype), x, y), x
     for step in chain:
-        single = run(program((step,), level), single, y)
+        single = run(program((step,), level, dtype), single, y)
     a, b = fused.view(np.uint16), single.view(np.uint16)
     same = (a == b) | np.isnan(fused.astype(np.float32)) & np.isnan(single.astype(np.float32))
     assert same.all(), (x[~same][:4], y[~same][:4], a[~same][:4], b[~same][:4])

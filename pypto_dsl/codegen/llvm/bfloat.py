@@ -1,11 +1,12 @@
-"""What is known of the f32 values of a Block that come from bf16, so that rounding them back takes no more than it must.
+"""What is known of the f32 values of a Block that come from 16-bit floats, so that rounding them back takes no more than it must.
 
-Both facts are used only where leaving out a step gives the same bits, signalling NaNs and NaN payloads included.
+Everything here is used only where leaving out a step gives the same bits, signalling NaNs and NaN payloads included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Flag
 from functools import reduce
 from operator import and_
@@ -67,3 +68,64 @@ def _by_dtype(dtype: DType, known: Known) -> Known:
     if dtype is dtypes.BOOL:
         return EVERYTHING
     return Known.SHORT | Known.QUIET if dtype.is_integer else known
+
+
+# ---- roundings that are repeated -----------------------------------------------------------------------------------------
+
+# Operations that a rounding can go through: it is monotone, and what they give is one of their operands, its sign aside.
+_MONOTONE = frozenset({"maximum", "minimum", "abs", "neg"})
+
+
+def rounded_once(block: t.Block) -> t.Block:
+    """The Block with a value that is rounded to 16 bits, selected from and rounded so again taken as it is before: a sum and its relu."""
+    made = {op.result: op for op in block.ops}
+    kept = {o for o in (*(w.value for w in block.writes), *(r.value for r in block.reduces)) if isinstance(o, str)}
+    readers: dict[str, list[t.BlockOp]] = {}
+    for op in block.ops:
+        for operand in op.operands:
+            if isinstance(operand, str):
+                readers.setdefault(operand, []).append(op)
+    ops = []
+    for op in block.ops:
+        targets = {reader.dtype for reader in readers.get(op.result, []) if _rounds(reader)}
+        alone = op.result not in kept and all(_rounds(reader) for reader in readers.get(op.result, []))
+        if op.name in _MONOTONE and op.dtype is dtypes.F32 and alone and len(targets) == 1:
+            operands = [_unrounded(o, made, *targets) for o in op.operands]
+            op = op if None in operands else replace(op, operands=tuple(o for o in operands if o is not None))
+        ops.append(op)
+        made[op.result] = op
+    return replace(block, ops=_read(ops, kept))
+
+
+def _rounds(op: t.BlockOp) -> bool:
+    """Whether an operation is a rounding to nearest of f32 to 16 bits."""
+    nearest = dict(op.attributes).get("mode", "CAST_NONE") in ("CAST_NONE", "CAST_RINT")
+    return op.name == "cast" and op.dtype in dtypes.SIXTEEN_BIT_FLOATS and nearest
+
+
+def _unrounded(operand: t.Operand, made: Mapping[str, t.BlockOp], dtype: DType) -> t.Operand | None:
+    """What a number of ``dtype`` in f32 was before it was rounded, itself where it never was; None where it is no such number."""
+    if isinstance(operand, t.Constant):
+        return operand if float(np.float32(operand.value)) == float(np.asarray(operand.value, dtype.numpy)) else None
+    widening = made.get(operand) if isinstance(operand, str) else None
+    if widening is None or widening.name != "cast" or widening.dtype is not dtypes.F32:
+        return None
+    (narrow,) = widening.operands
+    if isinstance(narrow, t.ReadBuffer):
+        return operand if narrow.buffer.dtype is dtype else None
+    rounding = made.get(narrow) if isinstance(narrow, str) else None
+    if rounding is None or rounding.dtype is not dtype or not _rounds(rounding):
+        return None
+    (before,) = rounding.operands
+    source = made.get(before) if isinstance(before, str) else None
+    return before if source is not None and source.dtype is dtypes.F32 else operand
+
+
+def _read(ops: list[t.BlockOp], kept: set[str]) -> tuple[t.BlockOp, ...]:
+    """The operations whose results somebody reads."""
+    wanted, found = set(kept), []
+    for op in reversed(ops):
+        if op.result in wanted:
+            wanted |= {o for o in op.operands if isinstance(o, str)}
+            found.append(op)
+    return tuple(reversed(found))

@@ -8,6 +8,7 @@ from functools import reduce
 from operator import and_
 
 from pypto_dsl.codegen.llvm import elements, sums
+from pypto_dsl.codegen.llvm.bfloat import rounded_once
 from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import View, address, evaluate, zero
 from pypto_dsl.codegen.llvm.lanes import Context, Key, Lanes, Position, key, load_vector, store_vector
@@ -36,6 +37,7 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
     """Write the loops of one Block. ``columns`` holds the states of its reductions down the rows."""
     if block.text:
         b.comment(block.text + (f" (line {block.span.line})" if block.span else ""))
+    block = rounded_once(block)
     turned = not block.reduces and block.cols.constant == 1 and block.rows.constant != 1
     context = replace(context, turned=turned)
     rows, cols = (block.cols, block.rows) if turned else (block.rows, block.cols)
