@@ -16,6 +16,7 @@ from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend import fixes, scalar
 from pypto_dsl.frontend.loops import LoopRange, SingleTurn, StaticLoop, TracedLoop
 from pypto_dsl.frontend.names import UNBOUND, Undefined, Unusable, described, is_number, is_unbound, revived, same
+from pypto_dsl.frontend.operations import recorded
 from pypto_dsl.frontend.rewrite import HOOKS as HOOKS_NAME
 from pypto_dsl.frontend.rewrite import rewrite
 from pypto_dsl.frontend.scalar import SymbolicBool, SymbolicScalar, is_symbolic
@@ -289,9 +290,20 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Is": operator.is_, "IsNot": operator.is_not, "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b}
 
 
+def _is_scalar(x: object) -> bool:
+    return x.dim == 0 if isinstance(x, Tensor) else is_number(x) and not isinstance(x, (bool, SymbolicBool))
+
+
+def _chosen(smallest: bool, a: Any, b: Any) -> Any:
+    """The first of two run-time numbers unless the second is smaller (larger), as Python has it, NaN too."""
+    return recorded("where", recorded("lt", b, a) if smallest else recorded("gt", b, a), b, a)
+
+
 def _extreme(symbolic: Callable[[Any, Any], Any], python: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         items = list(args[0]) if len(args) == 1 and not isinstance(args[0], Tensor) else list(args)
+        if any(isinstance(x, Tensor) for x in items) and not kwargs and all(_is_scalar(x) for x in items):
+            return functools.reduce(lambda a, b: _chosen(python is min, a, b), items)
         if any(isinstance(x, Tensor) for x in items):
             word = f"{python.__name__}imum"
             span = here()

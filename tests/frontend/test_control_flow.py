@@ -299,3 +299,17 @@ def test_control_flow(function: Callable[[], None], expect: str | None, target: 
     lints = [w.message.diagnostic.code for w in caught if isinstance(w.message, pypto.KernelWarning)]
     assert expect in (seen, *lints)
     assert expect is not None or not lints
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_min_and_max_of_run_time_numbers(target: str) -> None:
+    @pypto.jit(target=target)
+    def k(x: T(), out: T(), a: float, b: float = 0.5):
+        low = min(a, b, 3)
+        out[:] = x * low + max(x.shape[0], a) + max([a, b])
+
+    x, out = rand(3, 4), np.zeros((3, 4), F)
+    for a, b in ((2.0, 0.5), (0.25, 0.5), (9.0, 7.0)):
+        k(x, out, a, b)
+        check(out, x * F(min(a, b, 3)) + max(3, a) + max(a, b))
+    assert len(k.specializations()) == 1
