@@ -128,7 +128,7 @@ def why(kernel: str, shapes: tuple[kernels.Shape, ...], as_json: bool) -> None:
     """
     source = kernels.find(kernel)
     if source.kernel is not None:
-        form = source.kernel.specialise(**kernels.arguments(source, shapes, 0))
+        form = kernels.specialised(source, shapes)
         graph, described = form.graph, form.describe()
     elif source.graph is not None:
         graph = source.graph

@@ -43,12 +43,7 @@ def command(kernel: str, target: str, output: Path, force: bool, shapes: tuple[k
     """
     _refuse_foreign(output, force)
     source = kernels.find(kernel)
-    if source.kernel is not None:
-        graph = source.kernel.specialise(**kernels.arguments(source, shapes, 0)).graph
-    elif source.graph is not None:
-        graph = source.graph
-    else:
-        raise TypeError("a source has a kernel or a graph")
+    graph = kernels.recorded(source, shapes)
     with terminal.progress(f"compiling {source.name} for {target}"):
         names = written_whole(output, with_records(targets.files(target, graph), graph, target))
     if as_sarif:

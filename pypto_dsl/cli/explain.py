@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import click
 
@@ -11,7 +12,7 @@ from pypto_dsl.compiler import targets as registry
 from pypto_dsl.explain import Explanation, explain
 from pypto_dsl.frontend import targets as backends
 
-CODE = re.compile(r"(?i)PT\d{3}$")
+CODE = re.compile(r"(?i)PT\w{0,4}$")
 
 
 @click.command("explain")
@@ -32,7 +33,7 @@ def command(subject: str, targets: tuple[str, ...], shapes: tuple[kernels.Shape,
       ptc explain PT203
       ptc explain examples/softmax.py --target llvm-cpu --target ascend-a2
     """
-    if CODE.match(subject):
+    if CODE.match(subject) and not Path(subject).exists():
         _code(subject, as_json)
         return
     explanation = of_kernel(subject, targets or ("llvm-cpu",), shapes)
@@ -58,7 +59,7 @@ def of_kernel(subject: str, targets: tuple[str, ...], shapes: tuple[kernels.Shap
     hints: list[str] = []
     notes: list[str] = []
     if source.kernel is not None:
-        found = source.kernel.specialise(**kernels.arguments(source, shapes, 0))
+        found = kernels.specialised(source, shapes)
         graph = found.graph
         hints, notes = source.kernel.remarks(found)
     elif source.graph is not None:

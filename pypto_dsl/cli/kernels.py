@@ -17,9 +17,10 @@ import numpy as np
 from pypto_dsl import measure
 from pypto_dsl.compiler import targets as registry
 from pypto_dsl.compiler.dtypes import BY_NAME, BY_PYPTO, DType
+from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.text.reader import read_graph
-from pypto_dsl.driver import Kernel
+from pypto_dsl.driver import Kernel, Specialisation
 from pypto_dsl.frontend.targets import EMULATED
 from pypto_dsl.frontend.vocabulary import Annotation
 
@@ -165,15 +166,42 @@ def arguments(source: Source, shapes: tuple[Shape, ...], seed: int) -> dict[str,
         if isinstance(annotation, Annotation) or name in given or name in source.kernel.tensor_parameters:
             found[name] = _array(name, annotation if isinstance(annotation, Annotation) else Annotation(), given.get(name), generator)
         elif parameter.default is parameter.empty:
-            raise click.UsageError(f"{source.name} needs a value for `{name}`; give the file a function `inputs(generator)`")
+            raise click.UsageError(f"{source.name} needs a value for `{name}`; give the file a function `inputs(generator)` that returns "
+                                   f"({', '.join(source.kernel.signature.parameters)})")
+        else:
+            found[name] = parameter.default
     return found
+
+
+def recorded(source: Source, shapes: tuple[Shape, ...]) -> Graph:
+    """The graph of a kernel for what `--shape` says, else for its file's `inputs`, else for what its annotations say: DYNAMIC stays open.
+
+    A usage error names the parameter whose shape or dtype nothing says.
+    """
+    return source.graph if source.graph is not None else specialised(source, shapes).graph
+
+
+def specialised(source: Source, shapes: tuple[Shape, ...]) -> Specialisation:
+    """As `recorded`, for a kernel in Python: the form that those arguments select."""
+    if source.kernel is None:
+        raise TypeError("a source has a kernel or a graph")
+    if not shapes and source.member("inputs") is None:
+        try:
+            return source.kernel.specialise()
+        except KernelError as refused:
+            if refused.code != "PT712":
+                raise
+    return source.kernel.specialise(**arguments(source, shapes, 0))
+
+
+OPEN_EXTENT = 100  # what a DYNAMIC axis, or a symbol of a text kernel, is when no --shape says otherwise
 
 
 def _array(name: str, annotation: Annotation, shape: Shape | None, generator: np.random.Generator) -> Any:
     dtype = (shape.dtype if shape is not None else None) or annotation.dtype
     extents = shape.extents if shape is not None else None
     if extents is None:
-        pattern = annotation.shape or (...,)
+        pattern = [OPEN_EXTENT if annotation.is_dynamic(e) else e for e in annotation.shape or (...,)]
         if not all(isinstance(e, int) and not isinstance(e, bool) and e >= 0 for e in pattern):
             raise click.UsageError(f"the shape of `{name}` is not fixed by its annotation; give --shape {name}=64x128" + (
                 "" if dtype is not None else ",f32"))
@@ -184,7 +212,6 @@ def _array(name: str, annotation: Annotation, shape: Shape | None, generator: np
     return measure.generated(extents, dtype, generator)
 
 
-OPEN_EXTENT = 100  # what a symbol of a text kernel stands for when no --shape says otherwise
 
 
 def _graph_arguments(graph: Graph, given: Mapping[str, Shape], generator: np.random.Generator) -> dict[str, Any]:

@@ -70,6 +70,9 @@ def command(file: Path, passes: tuple[str, ...], target: str, print_after: bool,
       ptc opt softmax.ptir --pass promote --pass legalize --target ascend-a2
       ptc opt softmax.ptir --pass legalize --pass sink --pass place --target tt-wormhole
     """
+    if file.suffix == ".py":
+        raise click.BadParameter(f"{file} is Python, and passes run on text forms; `ptc report {file} -o k.zip` writes its graph.ptir",
+                                 param_hint="FILE")
     text = file.read_text(encoding="utf-8")
     click.get_current_context().find_root().meta.setdefault("kernel files", {})[file.name] = text
     printed = list(results(text, str(file), passes, target, spans))

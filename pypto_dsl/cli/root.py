@@ -1,6 +1,7 @@
 """The command group: commands by name, loaded when they are called, and every error turned into its exit code."""
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 from typing import Any, cast
@@ -72,6 +73,16 @@ class Ptc(click.Group):
         if name not in COMMANDS:
             return None
         return cast(click.Command, importlib.import_module(COMMANDS[name]).command)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest command where there is none of a name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            if not close:
+                raise
+            raise click.UsageError(f"there is no command {args[0]}; did you mean {close[0]}?", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, from their summaries."""

@@ -49,7 +49,7 @@ def command(ctx: click.Context, kernel: str, target: str | None, shapes: tuple[k
 
     KERNEL is FILE.py, FILE.py:NAME or FILE.ptir. Inputs come from the file's function `inputs(generator)` where it has one (a dict, or a
     tuple in the order of the parameters), else they are drawn at random from the parameters' annotations; `--shape` fixes what an
-    annotation leaves open. Symbols of a text kernel that nothing fixes are 100.
+    annotation leaves open. DYNAMIC axes, and symbols of a text kernel, that nothing fixes are 100.
 
     The error is measured against the same kernel evaluated in float64, in units of the last place (ulp) of each result's dtype. The
     run fails with exit code 3 when a NaN or an infinity is wrong, or when an error is larger than half the digits of the dtype at the

@@ -113,7 +113,8 @@ def from_torch(tensor: Any, name: str = "", *, dynamic_axis: Sequence[int] | Non
     """A torch tensor on the CPU, or any other array, as an argument: its elements are not copied. A scalar has one axis.
 
     ``dynamic_axis`` names axes over which a kernel is not compiled again, where its annotation says nothing; ``dtype`` reads the bits as
-    another dtype of the same width. Raises PT702 for one of another width, PT705 and PT708 as calls do, PT309 for an axis that is none.
+    another dtype of the same width. Raises PT702 for one of another width, PT705 and PT708 as calls do, PT309 for an axis that is none,
+    PT111 for a name that is no text, PT117 for what is no dtype.
     """
     if not isinstance(name, str):
         raise error("PT111", f"from_torch names an array by text, and got {value_text(name)}", here(), help='from_torch(tensor, "x")')

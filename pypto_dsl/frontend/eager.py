@@ -20,7 +20,8 @@ from pypto_dsl.runtime import interpreter
 def evaluate(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The result of an operation on arrays: NumPy arrays; an in-place operation writes its first argument and returns it.
 
-    Raises PT125 when no argument is an array, PT708 for a dtype that does not exist here, and what the operation itself raises.
+    Raises PT125 when no argument is an array, PT708 for a dtype that does not exist here, PT103 for an array where a Python number is
+    needed, PT111 for arguments that its reference cannot work on, and what the operation itself raises.
     """
     trace = Trace(Graph(name))
     graph = trace.graph

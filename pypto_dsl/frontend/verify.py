@@ -49,6 +49,7 @@ def set_verify_golden_data(in_out_tensors: Sequence[Any] | None = None, goldens:
 
     A difference beyond 1e-3, or the option `pass_verify_error_tol`, is a `KernelWarning` (PT719) that names the worst element and says
     what the interpreter makes of it. With ``in_out_tensors`` the next `pypto.function` block is run on copies of them when it ends.
+    Raises PT111 for what is no list.
     """
     for what, given in (("in_out_tensors", in_out_tensors), ("goldens", goldens)):
         if given is not None and not isinstance(given, (list, tuple)):

@@ -93,8 +93,9 @@ def test_a_file_without_one_kernel(ptc, kernel, text, message):
 
 
 def test_an_open_shape_is_asked_for(ptc, kernel):
-    done = ptc("run", kernel(DOUBLE.replace("[4, 8]", "[pypto.DYNAMIC, 8]")))
-    assert done.code == 2 and "--shape x=64x128" in done.err
+    for shape in ("[pypto.STATIC, 8]", "[...]"):
+        done = ptc("run", kernel(DOUBLE.replace("[4, 8]", shape)))
+        assert done.code == 2 and "--shape x=64x128" in done.err
 
 
 def test_wrong_numbers_are_3(ptc, kernel, monkeypatch):
@@ -217,6 +218,36 @@ def test_progress_after_a_second_on_terminals(monkeypatch, capsys):
         threading.Event().wait(0.1)
         assert capsys.readouterr() == ("", seen)
     assert inspect.signature(terminal.progress).parameters["after"].default == 1.0
+
+
+OPEN = """\
+import pypto_dsl as pypto
+
+
+@pypto.jit
+def rows(x: pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32), scale: float = 2.0):
+    return x * scale
+"""
+
+
+def test_open_axes_and_defaults_need_no_options(ptc, kernel):
+    """A first try without any option works: DYNAMIC axes are 100, or stay open; parameters with a default have it."""
+    path = kernel(OPEN, "rows.py")
+    ran = ptc("run", path, "--no-time")
+    assert ran.code == 0 and "rows(x f32[100, 64], scale 2.0)" in ran.out, ran.err
+    assert "x: tensor<x_d0x64xf32>" in ptc("explain", path).out
+    assert ptc("compile", path, "--target", "ascend-a2", "-o", "out").code == 0
+    assert "rows(x f32[*, 64], scale: " in ptc("cache", "why", path).out
+    assert "rows on llvm-cpu" in ptc("check", path, "--no-values").out
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    (["rn"], "did you mean run?"), (["explain", "PT2O3"], "near it are"), (["explain", "PT2"], "near it are"),
+    (["opt", "rows.py"], "is Python, and passes run on text forms"), (["nothing_like_it"], "No such command")])
+def test_what_was_meant_is_said(ptc, tmp_path, line, words):
+    (tmp_path / "work" / "rows.py").write_text(OPEN)
+    done = ptc(*line)
+    assert done.code == 2 and words in done.err
 
 
 GROUPS = ("cache",)
