@@ -21,9 +21,10 @@ from pypto_dsl.compiler.targets.target import from_data
 # Every dtype of the alternatives and of the conversions that they are built of.
 WIDE_DTYPES = (F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64)
 CASES = [(name, i, dtype) for name, ways in ALTERNATIVES.items() for i, way in enumerate(ways) for dtype in way.dtypes]
-REDUCING = ("amin", "amax", "sum")
+REDUCING = ("amin", "amax", "sum", "prod")
+SCANS = ("cumsum", "cumprod")
 SHIFTS = ("bitwise_left_shift", "bitwise_right_shift")
-ONE = (*REDUCING, "neg", "abs", "tan", "cast", "bitcast")
+ONE = (*REDUCING, *SCANS, "neg", "abs", "tan", "cast", "bitcast")
 
 
 def arrays_of(name: str, dtype: DType) -> list[np.ndarray]:
@@ -32,6 +33,8 @@ def arrays_of(name: str, dtype: DType) -> list[np.ndarray]:
     x = np.resize(values(dtype, rng), (12, 60)).astype(dtype.numpy)
     if name == "where":
         return [rng.integers(0, 2, x.shape).astype(bool), x, np.roll(x, 7, axis=1)]
+    if name in ("prod", *SCANS) and dtype.is_float:  # the order of the factors shows in none of these but by its roundings
+        x = (rng.uniform(0.8, 1.25, x.shape) * rng.choice([-1, 1], x.shape)).astype(dtype.numpy)
     if name in SHIFTS:
         lowest = -3 if dtype.range[0] else 0
         return [x, rng.integers(lowest, 8 * dtype.itemsize + 3, x.shape).astype(dtype.numpy)]
@@ -43,6 +46,8 @@ def arrays_of(name: str, dtype: DType) -> list[np.ndarray]:
 def attributes_of(name: str, i: int, dtype: DType) -> list[dict[str, Any]]:
     if name in REDUCING:
         return [{"dim": dim, "keepdim": keepdim} for dim in (0, 1, None) for keepdim in (False, True)]
+    if name in SCANS:
+        return [{"dim": 0}, {"dim": 1}, {"dim": -2}]
     if name == "bitcast":
         return [{"dtype": dtype}]
     if name == "cast":
@@ -85,10 +90,12 @@ def test_an_alternative_means_the_operation(name: str, i: int, dtype: DType, mon
                        and op.results[0].type.dtype == want.dtype for op in g.body.ops if name != "cast")
         got = execute(g, *arrays)[0]
         assert got.dtype == want.dtype
-        if name == "tan":
-            bound = REGISTRY["tan"].bound(dtype)
+        bound, scale = REGISTRY[name].bound(dtype) if dtype.is_float else None, REGISTRY[name].scale
+        if name in ("tan", "prod", *SCANS) and bound is not None:
             finite = np.isfinite(want)
-            assert bound is not None and (bits_apart(got[finite], want[finite]) <= bound).all()
+            unit = None if scale is None else np.spacing(scale(*(x.astype(np.float64) for x in arrays), **attributes).astype(dtype.numpy))
+            apart = bits_apart(got[finite], want[finite]) if unit is None else np.abs(got - want)[finite] / unit[finite]
+            assert (apart <= bound).all()
             np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
             continue
         if want.dtype == BF16.numpy:  # NumPy knows no NaN of it

@@ -159,7 +159,8 @@ def test_short_integers(target: str) -> None:
     for dtype in (np.int16, np.int8, np.uint8):
         info = np.iinfo(dtype)
         x, y = (rng.integers(info.min, info.max + 1, (33, 40)).astype(dtype) for _ in range(2))
-        outs = [(x.shape, dtype), (x.shape, dtype), (x.shape, dtype), (x.shape, np.bool_), (x.shape, dtype), ((33, 1), dtype), (x.shape, dtype)]
+        same = (x.shape, dtype)
+        outs = [same, same, same, (x.shape, np.bool_), same, ((33, 1), dtype), same]
         if target.startswith("tt"):
             with pytest.raises(KernelError) as caught:
                 computed(k, target, [x, y], *outs)
@@ -169,3 +170,27 @@ def test_short_integers(target: str) -> None:
         for made, want in zip(got, (x + y, x * y, np.maximum(x, y), x < y, x >> 3, x.min(-1, keepdims=True), np.where(x > y, x, y - x)),
                               strict=True):
             np.testing.assert_array_equal(made, want)
+
+
+def test_products_and_scans(target: str) -> None:
+    """Along either axis, of every small extent: built of halves and steps where windows lie anywhere; TT-Metal moves whole tiles."""
+    @pypto.jit
+    def k(x, product, sums, products):
+        product[:] = pypto.prod(x, -1, True)
+        sums[:] = pypto.cumsum(x, -1)
+        products[:] = pypto.cumprod(x, 0)
+
+    rng = np.random.default_rng(5)
+    for shape in ((5, 1), (5, 2), (7, 3), (3, 17), (33, 64), (2, 65)):
+        x = (rng.uniform(0.8, 1.25, shape) * rng.choice([-1, 1], shape)).astype(np.float32)
+        outs = (((shape[0], 1), np.float32), (shape, np.float32), (shape, np.float32))
+        if target.startswith("tt"):
+            with pytest.raises(KernelError) as caught:
+                computed(k, target, [x], *outs)
+            assert caught.value.code == "PT502" and "prod" in str(caught.value)
+            return
+        product, sums, products = computed(k, target, [x], *outs)
+        wide = x.astype(np.float64)
+        np.testing.assert_allclose(product, wide.prod(-1, keepdims=True), rtol=4e-6)
+        np.testing.assert_allclose(products, wide.cumprod(0), rtol=4e-6)
+        assert (np.abs(sums - wide.cumsum(-1)) <= 4 * np.spacing(np.abs(x).cumsum(-1))).all()

@@ -11,6 +11,7 @@ from typing import Any
 
 from pypto_dsl.compiler.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType
 from pypto_dsl.compiler.graph import Attribute
+from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import core
 from pypto_dsl.compiler.ops.core import (
     add,
@@ -22,8 +23,10 @@ from pypto_dsl.compiler.ops.core import (
     cast,
     div,
     eq,
+    full,
     ge,
     gt,
+    iota,
     lt,
     maximum,
     minimum,
@@ -31,11 +34,15 @@ from pypto_dsl.compiler.ops.core import (
     ne,
     neg,
     pow,
+    prod,
+    reshape,
     sub,
     where,
 )
 from pypto_dsl.compiler.ops.core import sum as sum_
 from pypto_dsl.compiler.ops.definition import Call, Tensor
+from pypto_dsl.compiler.ops.floats import number
+from pypto_dsl.compiler.ops.layout import insert, view
 from pypto_dsl.compiler.ops.logical import bitwise_not, logical_or
 from pypto_dsl.compiler.ops.shapes import axes_of, element_count
 from pypto_dsl.compiler.ops.trigonometric import cos, sin
@@ -109,8 +116,76 @@ def _sum_of_integers(x: Tensor, dim: Attribute = None, keepdim: bool = False) ->
     return add(low, add(bitwise_left_shift(middle, 11), bitwise_left_shift(high, 22)))
 
 
-def _sum_of_shorts(x: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
-    return cast(sum_(cast(x, I32), dim, keepdim), I16)
+def _of_shorts(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction in INT32, modulo 2**16."""
+    return lambda x, dim=None, keepdim=False: cast(function(cast(x, I32), dim, keepdim), I16)
+
+
+def _part(x: Tensor, axis: int, begin: int, extent: int) -> Tensor:
+    """The elements begin .. begin + extent along an axis."""
+    shape = tuple(as_index(extent) if a == axis else e for a, e in enumerate(x.type.shape))
+    return view(x, shape, tuple(as_index(begin if a == axis else 0) for a in range(x.type.rank)))
+
+
+def _padded(x: Tensor, axis: int, begin: int, extent: int, value: float) -> Tensor:
+    """``x`` at ``begin`` of an axis of ``extent`` elements, the others ``value``."""
+    shape = tuple(as_index(extent) if a == axis else e for a, e in enumerate(x.type.shape))
+    return insert(full(shape, value, x.type.dtype), x, tuple(as_index(begin if a == axis else 0) for a in range(x.type.rank)))
+
+
+def _element(x: Tensor, axis: int, at: int) -> Tensor:
+    """One element of an axis, of extent 1: the largest where the others are the least that there is."""
+    dtype = x.type.dtype
+    least = float("-inf") if dtype.is_float else dtype.range[0]
+    return amax(where(eq(iota(x.type.shape, axis, I32), at), x, number(least, dtype)), axis, True)
+
+
+def _product(x: Tensor, dim: Attribute = None, keepdim: bool = False) -> Tensor:
+    """The halves of an axis are multiplied until two elements are left. No part is narrower: devices copy no single columns."""
+    given = tuple(range(x.type.rank)) if dim is None else dim if isinstance(dim, tuple) else (dim,)
+    axes = [d % x.type.rank for d in given if isinstance(d, int)]
+    kept = tuple(e for a, e in enumerate(x.type.shape) if a not in axes)
+    for axis in axes:
+        extent = x.type.shape[axis].constant or 1
+        while extent > 2:
+            if extent % 2:
+                x = _padded(x, axis, 0, extent + 1, 1)
+            extent = (extent + 1) // 2
+            x = mul(_part(x, axis, 0, extent), _part(x, axis, extent, extent))
+        if extent == 2:
+            x = mul(_element(x, axis, 0), _element(x, axis, 1))
+    return x if keepdim else reshape(x, kept)
+
+
+def _running(function: Callable[..., Any], neutral: float) -> Callable[..., Any]:
+    """A scan in steps of 1, 2, 4 and so on: each element joins the one that lies so far before it."""
+
+    def scan(x: Tensor, dim: int = 0) -> Tensor:
+        axis, step = dim % x.type.rank, 1
+        extent = x.type.shape[axis].constant or 1
+        room = extent + (extent > 1 and (extent - 1) & (extent - 2) == 0)  # so that no step leaves a part of one element
+        joined = x if room == extent else _padded(x, axis, 0, room, neutral)
+        while step < extent:
+            joined = function(joined, _padded(_part(joined, axis, 0, room - step), axis, step, room, neutral))
+            step *= 2
+        return joined if room == extent else _part(joined, axis, 0, extent)
+
+    return scan
+
+
+# A scan in steps rounds log2(n) times, half an ulp each: within the 4 ulp of running sums for so many terms.
+SCANNED = 1 << 8
+
+
+def _known_extents(call: Call) -> bool:
+    found = call.types[0]
+    shape = found.static_shape if found.valid is None and found.rank else None
+    return shape is not None and min(shape) > 0
+
+
+def _short_scan(call: Call) -> bool:
+    dim = call.attributes["dim"]
+    return _known_extents(call) and isinstance(dim, int) and (call.types[0].shape[dim].constant or 0) <= SCANNED
 
 
 def _byte(x: Tensor, dtype: DType, mode: str = "CAST_NONE") -> Tensor:
@@ -185,12 +260,16 @@ ALTERNATIVES: dict[str, tuple[Alternative, ...]] = {
     "amax": (Alternative(_largest_integer, (I32,)),
              Alternative(_largest_short, (I16,), requires=SINGLE_HOLDS_SHORT),
              Alternative(_largest_short, BYTES, requires=HALF_HOLDS_BYTES)),
-    "sum": (Alternative(_sum_of_integers, (I32,), holds=_few_terms), Alternative(_sum_of_shorts, (I16,), (I16,), SINGLE_HOLDS_SHORT)),
+    "sum": (Alternative(_sum_of_integers, (I32,), holds=_few_terms), Alternative(_of_shorts(sum_), (I16,), (I16,), SINGLE_HOLDS_SHORT)),
     **{name: (_in_sixteen_bits(getattr(core, name)),) for name in SHORT},
     "bitwise_left_shift": (_in_sixteen_bits(bitwise_left_shift), *_by_bits_of_counts(bitwise_left_shift, fills=False)),
     "bitwise_right_shift": (_in_sixteen_bits(bitwise_right_shift), *_by_bits_of_counts(bitwise_right_shift, fills=True)),
     "pow": (Alternative(lambda x, n: cast(pow(cast(x, I32), cast(n, I32)), x.type.dtype), (I8, I16, U8),
                         requires=(("pow", I32, I32), *SINGLE_HOLDS_SHORT)),),
+    "prod": (Alternative(_product, (F32, I32), (F32, I32), (("view", F32, F32),), _known_extents),
+             Alternative(_of_shorts(prod), (I16,), (I16,), SINGLE_HOLDS_SHORT)),
+    "cumsum": (Alternative(_running(add, -0.0), (F32,), (F32,), (("view", F32, F32),), _short_scan),),
+    "cumprod": (Alternative(_running(mul, 1.0), (F32,), (F32,), (("view", F32, F32),), _short_scan),),
     "neg": (Alternative(lambda x: sub(0, x), INTEGERS),),
     "abs": (Alternative(lambda x: maximum(x, neg(x)), SIGNED), Alternative(lambda x: maximum(x, 0), (U8,))),
     "tan": (Alternative(lambda x: div(sin(x), cos(x)), (F32,), requires=(("sin", F32, F32), ("cos", F32, F32))),),
