@@ -154,3 +154,15 @@ def made(a: MATRIX, b: MATRIX):
 @pypto.jit
 def centred(x: MATRIX, out: MATRIX):
     out[:] = x - pypto.amax(x, 0, True)
+
+
+@pypto.jit
+def softmax_static(x: pypto.Tensor([64, 256]), out: pypto.Tensor([64, 256])):
+    e = pypto.exp(x - pypto.amax(x, -1, True))
+    out[:] = e / pypto.sum(e, -1, True)
+
+
+@pypto.jit
+def softmax_symbolic(x: MATRIX, out: MATRIX):
+    e = pypto.exp(x - pypto.amax(x, -1, True))
+    out[:] = e / pypto.sum(e, -1, True)
