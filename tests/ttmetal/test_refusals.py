@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from kernels import Case, graph
 
-from pypto_dsl.compiler.dtypes import BF16, F32, F64, I32
+from pypto_dsl.compiler.dtypes import BF16, F32, F64
 from pypto_dsl.compiler.errors import CompilerBug, KernelError
 from pypto_dsl.compiler.index import as_index, var
 from pypto_dsl.compiler.ops import REGISTRY as R
@@ -58,7 +58,7 @@ def test_regions_are_whole_tiles(offset, extent, what):
 
 
 def test_strided_views_are_refused():
-    with pytest.raises(KernelError, match="strided view") as caught:
+    with pytest.raises(KernelError, match="a view that is strided") as caught:
         place_kernel(copy_kernel((0, 0), (32, 32), strides=(as_index(1), M)), TARGET)
     assert caught.value.code == "PT522"
 
@@ -103,8 +103,6 @@ def test_operations_without_a_spelling():
     assert "there is no product" in refused(lambda x: R["prod"](x, -1, True), ("x", F32, ("M", "N")), code="PT502")
     assert "24 bits" in refused(R["remainder"], ("x", F32, ("M", "N")), ("y", F32, ("M", "N")), code="PT502")
     assert "a float's bits" in refused(R["copysign"], ("x", F32, ("M", "N")), ("y", F32, ("M", "N")), code="PT502")
-    shift = R["bitwise_right_shift"]
-    assert "shift by a number" in refused(shift, ("x", I32, ("M", "N")), ("y", I32, ("M", "N")), code="PT502")
 
 
 def test_transposed_first_operand():

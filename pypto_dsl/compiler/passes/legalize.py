@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from pypto_dsl.compiler.dtypes import BY_NAME, F32, SIXTEEN_BIT_FLOATS, DType
-from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.errors import KernelError, error
 from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, TensorType, Value, walk
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import REGISTRY
@@ -97,7 +97,13 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
     other = _alternative(op, operands, builder, target)
     if other is not None:
         scratch = Builder(builder.graph, Region())
-        return _lower_all(scratch.region.ops, builder, target, part_of or op.opcode, build(other.build, op, operands, scratch))
+        made = build(other.build, op, operands, scratch)
+        try:
+            return _lower_all(scratch.region.ops, builder, target, part_of or op.opcode, made)
+        except KernelError as inner:  # what was written is missing, not what it would have been built of
+            if inner.code != "PT502":
+                raise
+            raise _unsupported(op, dtypes, result, target, part_of) from inner
     if not _expands(definition, dtypes, result) and target.limit("host"):
         return builder.clone(op, operands, attributes={**op.attributes, HOST: True}).results
     if not _expands(definition, dtypes, result):
