@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 AtomOp = Literal["//", "%", "min", "max"]
 
@@ -307,6 +307,44 @@ def is_maximum_with(x: Index, part: Index) -> bool:
 def ceildiv(a: IndexLike, b: IndexLike) -> Index:
     """The least n with n * b >= a, for b > 0."""
     return floordiv(as_index(a) + as_index(b) - 1, b)
+
+
+def most_without(x: Index, unknown: Mapping[str, bool]) -> Index | None:
+    """An expression without the names in ``unknown`` (True: never negative) that ``x`` does not exceed; None when none is found.
+
+    What is multiplied by a name is a count, and never negative.
+    """
+    if not x.variables() & unknown.keys():
+        return x
+    total = as_index(0)
+    for monomial, coefficient in x.terms:
+        names = _sum([(monomial, 1)]).variables() & unknown.keys()
+        if not names:
+            total = total + _sum([(monomial, coefficient)])
+        elif coefficient < 0 and all(unknown[name] for name in names):
+            continue  # something is taken away: at most nothing
+        else:
+            factors = [_atom_without(atom, unknown) for atom in monomial] if coefficient > 0 else [None]
+            if any(f is None for f in factors):
+                return None
+            product = as_index(coefficient)
+            for factor in factors:
+                product = product * cast(Index, factor)
+            total = total + product
+    return total
+
+
+def _atom_without(atom: Atom, unknown: Mapping[str, bool]) -> Index | None:
+    if isinstance(atom, Var):
+        return None if atom.name in unknown else var(atom.name)
+    a, b = most_without(atom.a, unknown), most_without(atom.b, unknown)
+    if atom.op == "min":
+        return minimum(a, b) if a is not None and b is not None else a if b is None else b
+    if atom.op == "max":
+        return None if a is None or b is None else maximum(a, b)
+    if b is None or atom.b.variables() & unknown.keys():
+        return None
+    return b - 1 if atom.op == "%" else None if a is None else floordiv(a, b)
 
 
 def dense_strides(shape: Sequence[Index]) -> tuple[Index, ...]:

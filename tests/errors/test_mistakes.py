@@ -48,9 +48,9 @@ MISTAKES = [
         "unsupported.py",
         "tt-wormhole",
         "PT502",
-        "pypto.matmul(x, w)",
-        "pypto.matmul(pypto.cast(x, pypto.DT_BF16), pypto.cast(w, pypto.DT_BF16), pypto.DT_FP32)",
-        ("matmul on bf16", "cast the operands"),
+        "pypto.cast(x, pypto.DT_INT8)",
+        "pypto.cast(x, pypto.DT_INT32)",
+        ("f32->i32", "cast the operands"),
     ),
     Mistake(
         "narrow.py", "llvm-cpu", "PT205", "y * 2.0", "pypto.cast(y * 2.0, pypto.DT_BF16)", ("out[:] = pypto.cast(y * 2.0, pypto.DT_BF16)",)

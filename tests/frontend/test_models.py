@@ -70,3 +70,20 @@ def test_any_batch_without_compiling_again(name: str) -> None:
         sized = [np.resize(a, (rows, *a.shape[1:])) if a.ndim > 1 and a.shape[0] == first else a for a in given]
         checked(module, sized, kernel, "llvm-cpu")
     assert len(kernel.specializations()) == 1
+
+
+# What a device's emulator does not run, and why; everything else of the ten is right there.
+REFUSED = {("expert_selection", "ascend-a2-emu"): "PT502", ("expert_selection", "tt-wormhole-emu"): "PT502",
+           ("gated_ffn", "tt-wormhole-emu"): "PT521", ("rope", "tt-wormhole-emu"): "PT521", ("int8_matmul", "tt-wormhole-emu"): "PT502",
+           ("paged_attention", "tt-wormhole-emu"): "PT522", ("batched_softmax", "tt-wormhole-emu"): "PT522"}
+
+
+@pytest.mark.parametrize("target", ["ascend-a2-emu", "tt-wormhole-emu"])
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_on_the_emulators(name: str, target: str) -> None:
+    options = ["--target", target, "--no-edges", "--no-values", "--json"]
+    result = CliRunner().invoke(main, ["check", str(SCRIPTS[name]), *options])
+    if (name, target) in REFUSED:
+        assert result.exit_code == 1 and REFUSED[name, target] in result.output
+    else:
+        assert result.exit_code == 0, result.output

@@ -13,14 +13,14 @@ from pypto_dsl.compiler.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Builder, Graph, Op, Region, Value, tensor_type
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.alternatives import ALTERNATIVES, EXACT_TERMS, Alternative
+from pypto_dsl.compiler.ops.alternatives import ALTERNATIVES, BYTE_TERMS, EXACT_TERMS, Alternative
 from pypto_dsl.compiler.ops.definition import build, building, expand
 from pypto_dsl.compiler.targets import load, names
 from pypto_dsl.compiler.targets.target import from_data
 
 # Every dtype of the alternatives and of the conversions that they are built of.
 WIDE_DTYPES = (F16, BF16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64)
-CASES = [(name, i, dtype) for name, ways in ALTERNATIVES.items() for i, way in enumerate(ways) for dtype in way.dtypes]
+CASES = [(name, i, dtype) for name, ways in ALTERNATIVES.items() if name != "matmul" for i, way in enumerate(ways) for dtype in way.dtypes]
 REDUCING = ("amin", "amax", "sum", "prod")
 SCANS = ("cumsum", "cumprod")
 SHIFTS = ("bitwise_left_shift", "bitwise_right_shift")
@@ -171,3 +171,47 @@ def test_devices_take_them(name: str, target: str) -> None:
     arrays = [np.ones((4, 4), bool)] * (name == "where") + [np.ones((4, 4), dtype.numpy)] * (
         2 if name == "where" else sum(1 for p in REGISTRY[name].operands if not p.optional))
     expanded(lambda *p: REGISTRY[name](*p), *arrays, target=load(target))
+
+
+# ---- matrix products of pieces ----------------------------------------------------------------------------------------------------
+
+
+def product(a: np.ndarray, b: np.ndarray, dtype: DType, **transposed: bool) -> np.ndarray:
+    """The product on a target that has only bf16 products into f32."""
+    target = lacking("matmul", dtype, {})
+    g = expanded(lambda x, y: REGISTRY["matmul"](x, y, dtype if dtype.is_float else I32, **transposed), a, b, target=target)
+    assert {o.type.dtype for op in g.body.ops if op.opcode == "matmul" for o in op.operands} == {BF16}
+    return execute(g, a, b)[0]
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("exponent", [0, 30, -30])
+def test_a_product_of_f32_as_products_of_bf16(transposed: tuple[bool, bool], exponent: int) -> None:
+    rng = np.random.default_rng(exponent + 50)
+    a, b = (np.ldexp(rng.normal(size=shape), rng.integers(-12, 13, shape) + exponent).astype(np.float32) for shape in ((20, 90), (90, 30)))
+    want, scale = a.astype(np.float64) @ b.astype(np.float64), np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+    given = (np.ascontiguousarray(m.T) if t else m for m, t in zip((a, b), transposed, strict=True))
+    got = product(*given, F32, a_trans=transposed[0], b_trans=transposed[1])
+    assert (np.abs(got - want) <= 4 * np.spacing(scale.astype(np.float32))).all()
+
+
+def test_special_values_in_a_product_of_f32() -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(8, 40)).astype(np.float32), rng.normal(size=(40, 8)).astype(np.float32)
+    a[0, 0], a[1, 1], a[2, 2], b[3, 4], a[4, 4], b[4, :] = np.inf, np.nan, -np.inf, np.inf, np.finfo(np.float32).max, 1.0
+    with np.errstate(invalid="ignore"):
+        want = a.astype(np.float64) @ b.astype(np.float64)
+    got = product(a, b, F32)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    infinite = np.isinf(want)
+    np.testing.assert_array_equal(got[infinite], want[infinite])
+    np.testing.assert_allclose(got[np.isfinite(want)], want[np.isfinite(want)], rtol=1e-5, atol=1e-5)
+
+
+def test_a_product_of_bytes_is_exact_at_its_limit() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.integers(-128, 128, (6, BYTE_TERMS)).astype(np.int8), rng.integers(-128, 128, (BYTE_TERMS, 5)).astype(np.int8)
+    a[0], b[:, 0] = -128, -128
+    np.testing.assert_array_equal(product(a, b, I8), a.astype(np.int32) @ b.astype(np.int32))
+    with pytest.raises(KernelError, match="matmul on i8"):
+        product(np.zeros((2, BYTE_TERMS + 1), np.int8), np.zeros((BYTE_TERMS + 1, 2), np.int8), I8)

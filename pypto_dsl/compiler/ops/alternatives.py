@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from pypto_dsl.compiler.dtypes import BF16, BOOL, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType
@@ -28,6 +29,7 @@ from pypto_dsl.compiler.ops.core import (
     gt,
     iota,
     lt,
+    matmul,
     maximum,
     minimum,
     mul,
@@ -255,6 +257,43 @@ SHORT = ("add", "sub", "mul", "maximum", "minimum")  # right on their low bytes 
 HALF_HOLDS_BYTES = (("cast", I8, F16), ("cast", U8, F16))
 SINGLE_HOLDS_SHORT = (("cast", I16, F32),)
 
+def _pieces(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """An f32 tensor for products in bf16: its leading 8 bits, and three parts (8 bits, the next 8, the rest) whose sum is x, or 0 where x
+    is not finite, since an infinity times another operand's empty part would be NaN."""
+    finite = where(eq(sub(x, x), 0.0), x, 0.0)
+    high = cast(finite, BF16, "CAST_TRUNC")
+    rest = sub(finite, cast(high, F32))
+    middle = cast(rest, BF16)
+    low = cast(sub(rest, cast(middle, F32)), BF16)
+    return cast(x, BF16, "CAST_TRUNC"), high, middle, low
+
+
+def _product_of_pieces(a: Tensor, b: Tensor, a_trans: bool = False, b_trans: bool = False, **_: Attribute) -> Tensor:
+    """A product of f32 as six of bf16, added from the smallest: what is left out is below 2**-22 of the product of the magnitudes.
+
+    Parts of operands below 2**-110 fall out of bf16's range, and count as 0.
+    """
+    (top_a, high_a, middle_a, low_a), (top_b, high_b, middle_b, low_b) = _pieces(a), _pieces(b)
+    smallest = ((high_a, low_b), (middle_a, middle_b), (low_a, high_b))
+    pairs = (*smallest, (high_a, middle_b), (middle_a, high_b), (top_a, top_b))
+    products = [matmul(x, y, F32, a_trans, b_trans) for x, y in pairs]
+    return reduce(add, products)
+
+
+def _product_of_bytes(a: Tensor, b: Tensor, a_trans: bool = False, b_trans: bool = False, **_: Attribute) -> Tensor:
+    """A product of integers of 8 bits, in bf16 and exact: every sum stays below 2**24."""
+    wide = [cast(cast(x, F16), F32) for x in (a, b)]
+    return cast(matmul(cast(wide[0], BF16), cast(wide[1], BF16), F32, a_trans, b_trans), I32, "CAST_RINT")
+
+
+BYTE_TERMS = 1 << 10  # products of up to 2**14 each
+
+
+def _few_products(call: Call) -> bool:
+    depth = call.types[0].shape[-2 if call.attributes["a_trans"] else -1].constant
+    return depth is not None and depth <= BYTE_TERMS
+
+
 ALTERNATIVES: dict[str, tuple[Alternative, ...]] = {
     "amin": (Alternative(_minimum_along, (*FLOATS, *INTEGERS)),),
     "amax": (Alternative(_largest_integer, (I32,)),
@@ -274,6 +313,8 @@ ALTERNATIVES: dict[str, tuple[Alternative, ...]] = {
     "abs": (Alternative(lambda x: maximum(x, neg(x)), SIGNED), Alternative(lambda x: maximum(x, 0), (U8,))),
     "tan": (Alternative(lambda x: div(sin(x), cos(x)), (F32,), requires=(("sin", F32, F32), ("cos", F32, F32))),),
     "bitcast": (Alternative(lambda x, dtype: cast(x, dtype), (*FLOATS, F16, BF16, *INTEGERS), holds=_same_dtype),),
+    "matmul": (Alternative(_product_of_pieces, (F32,), (F32,), (("matmul", BF16, F32),)),
+               Alternative(_product_of_bytes, (I8,), (I32,), (("matmul", BF16, F32),), _few_products)),
     # masks
     "bitwise_and": (Alternative(lambda a, b: gt(mul(_number(a), _number(b)), 0.0), (BOOL,)), _in_sixteen_bits(bitwise_and)),
     "where": (Alternative(lambda c, a, b: gt(where(c, _number(a), _number(b)), 0.0), (BOOL,)),

@@ -148,6 +148,30 @@ def _permute(op: Op) -> Value | Op | None:
     return _with(op, made.operands[0], {**op.attributes, "perm": tuple(inner[p] for p in perm)})
 
 
+def _transpose(op: Op) -> Op:
+    """An exchange of two axes, as the permutation that it is."""
+    perm = list(range(op.operands[0].type.rank))
+    first, second = (axis % len(perm) for axis in _integers((op.attributes["dim0"], op.attributes["dim1"])))
+    perm[first], perm[second] = perm[second], perm[first]
+    names = [r.name for r in op.results]
+    return Op("permute", op.operands, [r.type for r in op.results], {"perm": tuple(perm)}, (), op.span, op.tile, names)
+
+
+def _matmul(op: Op) -> Op | None:
+    """A matrix product of a transposed matrix, as one that reads it transposed: the same sums."""
+    for position, flag in enumerate(("a_trans", "b_trans")):
+        operand = op.operands[position]
+        made, rank = operand.op, operand.type.rank
+        if made is None or made.opcode != "permute" or operand.type.valid is not None:
+            continue
+        if [p % rank for p in _integers(made.attributes["perm"])] != [*range(rank - 2), rank - 1, rank - 2]:
+            continue
+        operands = tuple(made.operands[0] if i == position else o for i, o in enumerate(op.operands))
+        attributes = {**op.attributes, flag: not op.attributes[flag]}
+        return Op(op.opcode, operands, [r.type for r in op.results], attributes, (), op.span, op.tile, [r.name for r in op.results])
+    return None
+
+
 def _view(op: Op) -> Value | None:
     """A window that is the whole tensor."""
     offsets: Any = op.attributes["offsets"]
@@ -177,6 +201,6 @@ def _integers(values: Any) -> tuple[int, ...]:
 
 IDENTITIES: dict[str, Rule] = {
     "add": _add, "sub": _sub, "mul": _mul, "div": _div, "neg": _twice, "abs": _again, "rint": _again, "relu": _again, "maximum": _same,
-    "minimum": _same, "bitwise_and": _same, "where": _where, "cast": _cast, "reshape": _reshape, "permute": _permute, "view": _view,
-    "clone": _clone, "expand_clone": _clone, "insert": _insert,
+    "minimum": _same, "bitwise_and": _same, "where": _where, "cast": _cast, "reshape": _reshape, "permute": _permute,
+    "transpose": _transpose, "view": _view, "matmul": _matmul, "clone": _clone, "expand_clone": _clone, "insert": _insert,
 }

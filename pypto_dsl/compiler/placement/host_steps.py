@@ -15,6 +15,22 @@ READABLE = frozenset({"f32", "i32", "i64", "i8", "i16", "u8", "u16", "u32", "boo
 Place = Callable[[tuple[TileKernel, ...]], tuple[Step, ...]]
 
 
+def names_between(program: Program) -> dict[str, bool]:
+    """Names that only a step gives a value: loop indices and elements read; True for an index that starts at 0 or above."""
+    found: dict[str, bool] = {}
+    waiting = list(program.steps)
+    while waiting:
+        step = waiting.pop()
+        if isinstance(step, LoopStep):
+            found[step.var] = step.start.constant is not None and step.start.constant >= 0
+            waiting += step.steps
+        elif isinstance(step, BranchStep):
+            waiting += (*step.steps, *step.orelse)
+        elif isinstance(step, ReadElement):
+            found.update({name: False for name in (step.name, step.symbol) if name})
+    return found
+
+
 def place_steps(program: Program, target: Target, place: Place) -> tuple[Step, ...]:
     """The steps of a program with every kernel step replaced by what ``place`` makes of it, inside loops and branches too.
 

@@ -2,5 +2,6 @@ import pypto_dsl as pypto
 
 
 @pypto.jit
-def project(x: pypto.Tensor([64, 128], pypto.DT_FP32), w: pypto.Tensor([128, 64], pypto.DT_FP32), out: pypto.Tensor([64, 64], pypto.DT_FP32)):
-    out[:] = pypto.matmul(x, w)
+def quantize(x: pypto.Tensor([64, 64], pypto.DT_FP32), out: pypto.Tensor([64, 64], pypto.DT_FP32)):
+    steps = pypto.cast(x, pypto.DT_INT8)
+    out[:] = pypto.cast(steps, pypto.DT_FP32) / 16.0

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from pypto_dsl.compiler.dtypes import BOOL
 from pypto_dsl.compiler.errors import CompilerBug, KernelError, error
-from pypto_dsl.compiler.index import Index, as_index, var
+from pypto_dsl.compiler.index import Index, as_index, most_without, var
 from pypto_dsl.compiler.placement.ascend.allocate import allocate, plan
 from pypto_dsl.compiler.placement.ascend.cube import place_cube
 from pypto_dsl.compiler.placement.ascend.machine import Machine, machine
@@ -14,7 +15,7 @@ from pypto_dsl.compiler.placement.ascend.select import select
 from pypto_dsl.compiler.placement.ascend.split import in_strips, items, split_units
 from pypto_dsl.compiler.placement.ascend.sync import sync
 from pypto_dsl.compiler.placement.ascend.walk import Body, buffers_of, replace_buffers, statements
-from pypto_dsl.compiler.placement.host_steps import place_steps
+from pypto_dsl.compiler.placement.host_steps import names_between, place_steps
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Accumulate, For, Grid, Let, Load, Program, Statement, Step, TileKernel, Workspace
 
@@ -29,10 +30,11 @@ def place(program: Program, target: Target) -> Program:
     """
     chip = machine(target)
     workspaces: list[Workspace] = list(program.workspaces)
+    unknown = names_between(program)
 
     def place_variants(variants: tuple[TileKernel, ...]) -> tuple[Step, ...]:
         placed = _fitting(variants, chip)
-        workspaces.extend(workspace for _, workspace in placed if workspace is not None)
+        workspaces.extend(_sized(workspace, unknown, variants[0], target) for _, workspace in placed if workspace is not None)
         stages = max(len(kernels) for kernels, _ in placed)
         if any(len(kernels) != stages for kernels, _ in placed):
             raise CompilerBug("ascend.place", f"variants of {variants[0].name} split differently")
@@ -40,6 +42,16 @@ def place(program: Program, target: Target) -> Program:
 
     steps = place_steps(program, target, place_variants)
     return dataclasses.replace(program, workspaces=tuple(workspaces), steps=steps)
+
+
+def _sized(workspace: Workspace, unknown: Mapping[str, bool], kernel: TileKernel, target: Target) -> Workspace:
+    """A workspace that is allocated before the first step: for the most that any turn of a loop needs of it."""
+    shape = [most_without(extent, unknown) for extent in workspace.shape]
+    if any(extent is None for extent in shape):
+        sizes = ", ".join(map(str, workspace.shape))
+        message = f"`{kernel.title}` needs memory of [{sizes}] between two kernels in a loop, and {target.name} allocates it before"
+        raise error("PT503", message, kernel.span, help="bound the extent: pypto.min(length, PAGE)", target=target.name)
+    return dataclasses.replace(workspace, shape=tuple(extent for extent in shape if extent is not None))
 
 
 def _fitting(variants: tuple[TileKernel, ...], chip: Machine) -> list[tuple[tuple[TileKernel, ...], Workspace | None]]:

@@ -61,7 +61,8 @@ def _located(param: Param, shapes: Shapes, rows: int) -> Located | None:
         if param.shape[d].constant == 1:
             continue
         along = next((k for k in reversed(range(below)) if steps[k] == strides[d] and shape[k].constant != 1), None)
-        if along is None:
+        matrix = d - len(strides) if d >= len(strides) - 2 else None  # rows and columns of tiles are rows and columns of the tensor's
+        if along is None or (along - len(shape) != matrix if matrix is not None else along >= len(shape) - 2):
             return None
         runs[along], below = d, along
     offsets, rest = [], param.base
