@@ -61,7 +61,7 @@ def _wide(name: str) -> Writer:
 
     def write(b: Builder, use: Use) -> Value:
         if use.sources[0] is dtypes.F64:
-            return double.FUNCTIONS[name](b, *use.operands)
+            return double.FUNCTIONS[name](b, *use.operands, **use.attributes)
         return wide.FUNCTIONS[name](b, *use.operands, **use.attributes)
 
     return write
@@ -251,7 +251,7 @@ WRITERS: dict[str, Writer] = {
     "gelu": _gelu,
     "sqrt": _unary(root.sqrt),
     "rsqrt": _by_precision(root.rsqrt, double.rsqrt),
-    **{name: _wide(name) for name in wide.FUNCTIONS},
+    **{name: _wide(name) for name in (*wide.FUNCTIONS, "mish", "logit")},
     "rint": _rounding("llvm.rint"),
     "fmod": lambda b, use: double.per_lane(b, "fmodf" if use.sources[0] is dtypes.F32 else "fmod", *use.operands),
     "lgamma": _in_double(double.library("lgamma")),

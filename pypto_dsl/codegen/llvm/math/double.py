@@ -121,6 +121,30 @@ def gelu_tanh(b: Builder, x: Value) -> Value:
     return _gated(b, finite, -argument, -argument_low)
 
 
+def mish(b: Builder, x: Value) -> Value:
+    """x n/(n + 2) with n = e^x (e^x + 2), the quotient corrected for the roundings of product and sum; x e^x far below 0, x far above."""
+    far = b.compare("olt", x, -40.0)
+    e = per_lane(b, "exp", b.select(far, at_most(b, x, 40.0) * 0.5, at_most(b, x, 40.0)))
+    n = b.fma(e, e, e * 2.0)
+    product, product_low = two_product(b, x, n)
+    divisor, divisor_low = two_sum(b, n, b.constant(x.type, 2.0))
+    q = product / divisor
+    residue = b.fma(-q, divisor_low, b.fma(-q, divisor, product) + product_low)
+    near = copysign(b, q + residue / divisor, x)
+    root, root_low = two_product(b, x, e)
+    value = b.select(far, copysign(b, b.fma(root, e, root_low * e), x), near)
+    return b.select(b.compare("ogt", x, 40.0), x, value)
+
+
+def logit(b: Builder, x: Value, eps: float | None = None) -> Value:
+    """2 atanh(2x - 1) around 1/2, where 2x - 1 is exact, log(x) - log(1 - x) beyond; NaN outside [0, 1]."""
+    inside = x if eps is None else at_most(b, at_least(b, x, eps), 1.0 - eps)
+    centred = b.fma(inside, 2.0, -1.0)
+    near = per_lane(b, "atanh", centred) * 2.0
+    far = per_lane(b, "log", inside) - per_lane(b, "log1p", -inside)
+    return b.select(b.compare("olt", b.intrinsic("llvm.fabs", centred), 0.5), near, far)
+
+
 def rsqrt(b: Builder, x: Value) -> Value:
     """1/sqrt(x)"""
     return 1.0 / b.intrinsic("llvm.sqrt", x)
@@ -191,4 +215,6 @@ def cbrt(b: Builder, x: Value) -> Value:
     return b.select(b.compare("ogt", a, 0.0) & b.compare("olt", a, float("inf")), root, x)
 
 
-FUNCTIONS: dict[str, Callable[..., Value]] = {**{name: library(name) for name in LIBRARY}, "cbrt": cbrt, "erfc": erfc}
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    **{name: library(name) for name in LIBRARY}, "cbrt": cbrt, "erfc": erfc, "mish": mish, "logit": logit,
+}

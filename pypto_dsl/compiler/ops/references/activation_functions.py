@@ -48,11 +48,11 @@ def selu(x: Array, **_: Any) -> Array:
 
 
 def mish(x: Array, **_: Any) -> Array:
-    """x * tanh(softplus(x)), by the rational form in e**x: n / (n + 2) with n = e**x (e**x + 2)."""
+    """x * tanh(softplus(x)), by the rational form in e**x: n / (n + 2) with n = e**x (e**x + 2); in long double, then rounded once."""
     with np.errstate(all="ignore"):
-        e = np.exp(np.minimum(x, 40.0))
+        e = np.exp(np.minimum(np.asarray(x, dtype=np.longdouble), 100.0))
         n = e * (e + 2.0)
-        return np.asarray(x * (n / (n + 2.0)))
+        return np.asarray(x * (n / (n + 2.0))).astype(np.float64)
 
 
 def hardsigmoid(x: Array, **_: Any) -> Array:
@@ -88,10 +88,13 @@ def softsign(x: Array, **_: Any) -> Array:
 def tanhshrink(x: Array, **_: Any) -> Array:
     """x - tanh(x): the series near 0, where the difference cancels; in long double, because it cancels a little beyond."""
     with np.errstate(all="ignore"):
-        z = np.asarray(x) ** 2
-        series = x * z * (1 / 3 - z * (2 / 15 - z * (17 / 315 - z * (62 / 2835 - z * 1382 / 155925))))
         wide = np.asarray(x).astype(np.longdouble)
-        return np.where(np.abs(x) < 0.02, series, (wide - np.tanh(wide)).astype(np.float64))
+        z = wide * wide
+        terms = (np.longdouble(1) / 3, 2 / 15, 17 / 315, 62 / 2835, 1382 / 155925, 21844 / 6081075, 929569 / 638512875)
+        factor = np.zeros_like(z)
+        for term in reversed(terms):
+            factor = term - z * factor
+        return np.where(np.abs(x) < 0.1, wide * z * factor, wide - np.tanh(wide)).astype(np.float64)
 
 
 def threshold(x: Array, threshold: float = 0.0, value: float = 0.0, **_: Any) -> Array:
@@ -127,11 +130,12 @@ def clipping(eps: float, source: DType) -> tuple[float, float]:
 
 def logit(x: Array, eps: float | None = None, source: DType = F32, **_: Any) -> Array:
     """log(x / (1 - x)), of x clipped to [eps, 1 - eps] when given."""
-    inside = x if eps is None else np.clip(x, *clipping(eps, source))
+    inside = np.asarray(x if eps is None else np.clip(x, *clipping(eps, source)), dtype=np.longdouble)
     with np.errstate(all="ignore"):
         centred = inside - 0.5
         near = 2.0 * np.arctanh(2.0 * centred)
-        return np.where((inside < 0) | (inside > 1), np.nan, np.where(np.abs(centred) < 0.25, near, np.log(inside) - np.log1p(-inside)))
+        made = np.where(np.abs(centred) < 0.25, near, np.log(inside) - np.log1p(-inside))
+        return np.where((inside < 0) | (inside > 1), np.nan, made).astype(np.float64)
 
 
 def heaviside(x: Array, values: Array, **_: Any) -> Array:
