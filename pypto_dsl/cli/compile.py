@@ -22,8 +22,8 @@ MANIFEST = "manifest.json"
 
 @click.command("compile")
 @click.argument("kernel")
-@click.option("--target", required=True, metavar="NAME", callback=kernels.checked_target(lambda: registry.names()),
-              help="The target; `ptc targets` lists them.")
+@click.option("--target", required=True, metavar="NAME", type=kernels.TargetName(),
+              callback=kernels.checked_target(lambda: registry.names()), help="The target; `ptc targets` lists them.")
 @click.option("-o", "--output", "output", type=click.Path(file_okay=False, path_type=Path), required=True, help="The folder to write.")
 @click.option("--force", is_flag=True, help="Replace a folder that was not written by ptc.")
 @kernels.shape_option

@@ -46,7 +46,8 @@ def command(subject: str, targets: tuple[str, ...], shapes: tuple[kernels.Shape,
 def _code(code: str, as_json: bool) -> None:
     entry = catalogue.find(code)
     if entry is None:
-        raise click.BadParameter(f"there is no code {code.upper()}; near it are {', '.join(catalogue.near(code))}", param_hint="CODE")
+        raise click.BadParameter(f"there is no code {code.upper()}; near it are {', '.join(catalogue.near(code))}; docs/errors.md has all",
+                                 param_hint="CODE")
     if as_json:
         terminal.emit_json({"ok": True, "entry": entry.data()})
     else:

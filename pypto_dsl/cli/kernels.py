@@ -71,6 +71,14 @@ shape_option = click.option("--shape", "shapes", multiple=True, metavar="NAME=EX
                             help="Extents and dtype of a parameter, e.g. x=64x128,f32; repeat per parameter.")
 
 
+class TargetName(click.types.StringParamType):
+    """The name of a target, where one must be given: without it the targets are listed."""
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """What there is to choose from."""
+        return f"Targets are {', '.join(registry.names())}."
+
+
 def checked_target(known: Callable[[], Sequence[str]], admits: Callable[[str], bool] | None = None
                    ) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """A callback for options that name targets: BadParameter for a name that is none of ``known()``, with the nearest.
@@ -210,8 +218,6 @@ def _array(name: str, annotation: Annotation, shape: Shape | None, generator: np
         size = "x".join(map(str, extents))
         raise click.UsageError(f"the dtype of `{name}` is not fixed by its annotation; give --shape {name}={size},f32")
     return measure.generated(extents, dtype, generator)
-
-
 
 
 def _graph_arguments(graph: Graph, given: Mapping[str, Shape], generator: np.random.Generator) -> dict[str, Any]:

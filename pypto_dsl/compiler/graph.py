@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.index import Index, IndexLike, as_index, is_maximum_with
+from pypto_dsl.compiler.index import text as index_text
 from pypto_dsl.compiler.span import Span
 
 # Plain data only, so that printing is reading: numbers, strings, tuples of these, Index, DType.
@@ -50,13 +51,10 @@ class TensorType(NamedTuple):
         return TensorType(dtype, self.shape, weak, self.valid)
 
     def __str__(self) -> str:
-        extents = "".join(f"{_extent(e)}x" for e in self.shape)
-        live = "" if self.valid is None else f", valid [{', '.join(map(str, self.valid))}]"
-        return f"tensor<{extents}{self.dtype}{'*' if self.weak else ''}{live}>"
-
-
-def _extent(e: Index) -> str:
-    return str(e) if e.constant is not None or e.name is not None else f"({e})"
+        """`f32[M, 64]`, weak `f32*`, live extents `f32[16, 64] valid [n, 64]`."""
+        shape = f"[{', '.join(map(index_text, self.shape))}]" if self.shape else ""
+        valid = "" if self.valid is None else f" valid [{', '.join(map(index_text, self.valid))}]"
+        return f"{self.dtype}{'*' if self.weak else ''}{shape}{valid}"
 
 
 def tensor_type(dtype: DType, shape: Iterable[IndexLike] = (), weak: bool = False) -> TensorType:

@@ -18,7 +18,7 @@ from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import OpDefinition, call_of, derive
 from pypto_dsl.compiler.ops.live import decided, is_never_negative
 from pypto_dsl.compiler.span import Span
-from pypto_dsl.compiler.text.printer import LOOP_ATTRIBUTES, type_text
+from pypto_dsl.compiler.text.printer import LOOP_ATTRIBUTES
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class _Verifier:
             yield from self.use(value, None, f"what is written to {name}")
             written, wanted = value.type, types[name]
             if written.dtype != wanted.dtype or not self.same_shape(written.shape, wanted.shape):
-                yield Problem(f"{type_text(written)} is written to {name}, which is {type_text(wanted)}")
+                yield Problem(f"{written} is written to {name}, which is {wanted}")
         for value in self.graph.returns:
             yield from self.use(value, None, "a returned value")
 
@@ -185,7 +185,7 @@ class _Verifier:
 
     def use(self, value: Value, op: Op | None, what: str) -> Iterator[Problem]:
         if value not in self.defined:
-            described = f"%{value.name or '_'}: {type_text(value.type)}"
+            described = f"%{value.name or '_'}: {value.type}"
             yield Problem(f"{what}, {described}, is not defined above in this region or one around it", op)
 
     def define(self, op: Op, frame: _Frame) -> Iterator[Problem]:
@@ -245,7 +245,7 @@ class _Verifier:
             yield Problem(f"has {len(op.results)} results, and the op table gives {len(types)}", op)
         for result, wanted in zip(op.results, types, strict=False):
             if not self.same_type(result.type, wanted):
-                yield Problem(f"its result is {type_text(result.type)}, and the op table gives {type_text(wanted)}", op)
+                yield Problem(f"its result is {result.type}, and the op table gives {wanted}", op)
         for check in checks:  # a bound is of what a user wrote: parts of expansions have none
             if not check.is_bound and not self.equal(check.left, check.right):
                 yield Problem(f"needs {check.left} == {check.right}, which no check of the kernel tests", op)
@@ -317,7 +317,7 @@ class _Verifier:
         for operand, argument, last, result in zip(*carried, strict=True):
             for value, what in ((operand, "enters as"), (last, "is yielded as"), (result, "leaves as")):
                 if not self.same_type(value.type, argument.type, weak=False):
-                    yield Problem(f"%{argument.name or '_'} is {type_text(argument.type)} and {what} {type_text(value.type)}", op)
+                    yield Problem(f"%{argument.name or '_'} is {argument.type} and {what} {value.type}", op)
 
     def branch(self, op: Op) -> Iterator[Problem]:
         if len(op.regions) != 2 or len(op.operands) != 1:
@@ -325,7 +325,7 @@ class _Verifier:
             return
         condition = op.operands[0].type
         if condition.dtype != BOOL or condition.rank:
-            yield Problem(f"its condition is {type_text(condition)}, and must be a BOOL scalar", op)
+            yield Problem(f"its condition is {condition}, and must be a BOOL scalar", op)
         for name, region in zip(("first", "second"), op.regions, strict=True):
             if region.arguments or len(region.yields) != len(op.results):
                 yield Problem(f"its {name} region has {len(region.arguments)} arguments and {len(region.yields)} yields "
@@ -333,7 +333,7 @@ class _Verifier:
                 continue
             for value, result in zip(region.yields, op.results, strict=True):
                 if not self.same_type(value.type, result.type, weak=False):
-                    yield Problem(f"its {name} region yields {type_text(value.type)} for {type_text(result.type)}", op)
+                    yield Problem(f"its {name} region yields {value.type} for {result.type}", op)
 
 
 class _Frame:
@@ -385,7 +385,7 @@ def _constant_problems(op: Op) -> Iterator[Problem]:
     kinds = {"bool": bool, "int": int, "uint": int, "float": float}
     dtype = result.type.dtype
     if result.type.rank or dtype.kind not in kinds:
-        yield Problem(f"is {type_text(result.type)}, and constants are scalars", op)
+        yield Problem(f"is {result.type}, and constants are scalars", op)
     elif type(value) is not kinds[dtype.kind]:
         yield Problem(f"holds {type(value).__name__} {value!r}, and its dtype is {dtype}", op)
     elif dtype.is_integer and isinstance(value, int) and not dtype.range[0] <= value <= dtype.range[1]:

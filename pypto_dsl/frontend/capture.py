@@ -148,19 +148,15 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
     return Captured(graph, form, tuple(reads_of(trace.functions.values())), tuple(trace.hints), notes, trace.probed)
 
 
-_TYPE = re.compile(r"(tensor<[^>]*>)")
-
-
 def in_users_words(found: Diagnostic, graph: Graph) -> Diagnostic:
-    """A record with `x.shape[0]` in place of the symbols that stand for dimensions; types, tensor<MxN>, keep them."""
+    """A record with `x.shape[0]` in place of the symbols that stand for dimensions."""
     names = {s.name: f"{s.parameter}.shape[{s.axis}]" for s in graph.symbols.values() if s.kind == "dim"}
     if not names:
         return found
     pattern = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
 
     def spelled(text: str) -> str:
-        parts = _TYPE.split(text)
-        return "".join(p if p.startswith("tensor<") else pattern.sub(lambda m: names[m[0]], p) for p in parts)
+        return pattern.sub(lambda m: names[m[0]], text)
 
     return replace(found, message=spelled(found.message), help=spelled(found.help), notes=tuple(map(spelled, found.notes)))
 

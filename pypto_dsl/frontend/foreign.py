@@ -13,6 +13,7 @@ from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.refused import REFUSED
 from pypto_dsl.frontend.fixes import segment
 from pypto_dsl.frontend.spans import here
+from pypto_dsl.frontend.spellings import TEXT_ONLY
 
 # What the methods and attributes of NumPy's and torch's tensors are here; {x} is the tensor.
 _CAST = "pypto.cast({x}, pypto.DT_BF16), with the dtype that is meant, gives another dtype"
@@ -42,6 +43,7 @@ SPELLINGS = {
     **dict.fromkeys(("copy", "contiguous"), "pypto.clone({x})"),
     **dict.fromkeys(("dot", "mm", "bmm"), "pypto.matmul({x}, other)"),
     **dict.fromkeys(("masked_fill", "masked_fill_"), "pypto.where(mask, value, {x})"),
+    **TEXT_ONLY,
     "item": "{x}[0, 0], with one subscript per axis, reads an element",
     "bool": "{x} != 0",
     "numel": "multiply the extents of {x}.shape",

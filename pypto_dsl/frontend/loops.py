@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pypto_dsl.compiler.dtypes import I64
+from pypto_dsl.compiler.dtypes import BOOL, I64
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Symbol, TensorType, Value
 from pypto_dsl.compiler.index import Index, var
 from pypto_dsl.compiler.ops.core import cast
 from pypto_dsl.compiler.ops.live import is_never_negative
+from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.frontend import scalar
 from pypto_dsl.frontend.names import Renewed, Unusable, described, is_number, is_unbound, revived, same
 from pypto_dsl.frontend.scalar import BoolLike, IntLike, SymbolicBool, SymbolicScalar, index_of, is_symbolic
@@ -114,6 +115,14 @@ def loop_unroll(*args: Any, name: str = "", idx_name: str = "", unroll_list: Ite
         raise error("PT146", f"unroll factors are positive ints, and got {list(unroll_list)!r}", here(), help="unroll_list=[4, 2, 1]")
     attributes = {"name": name} if name else {}
     return LoopRange(_range(args, hints, "pypto.loop_unroll"), tuple(sorted(factors, reverse=True)), True, attributes, idx_name)
+
+
+def _made_before(name: str, x: object) -> str:
+    """What binds ``name`` before a loop to something of the type that ``x`` has after a turn."""
+    if not isinstance(x, Tensor):
+        return f"{name} = 0" if is_number(x) else f"{name} = pypto.full(shape, 0.0, dtype)"
+    zero = "False" if x.dtype is BOOL else "0.0" if x.dtype.is_float else "0"
+    return f"{name} = pypto.full({shape_text(x.type.shape)}, {zero}, pypto.{x.dtype.pypto})"
 
 
 def _bounds_of(index: Any, what: str) -> LoopBounds:
@@ -344,11 +353,11 @@ class TracedLoop:
 
     def _peel(self, name: str, x: Any, y: Any) -> None:
         self.wants_peeling = True
-        self.change = (name, described(x), described(y), isinstance(x, Tensor) and isinstance(y, Tensor))
+        self.change = (name, described(x), described(y), isinstance(x, Tensor) and isinstance(y, Tensor), _made_before(name, y))
 
     def _renew(self) -> None:
         """Let each turn make a tensor of its own, none beginning with one of another type. PT122, PT143 where that is no help."""
-        name, before, after, _ = self.change
+        name, before, after, *_ = self.change
         held = dict(zip(self.names, self.before or (), strict=True)).get(name)
         if name in self.renewed or not isinstance(held, Tensor):
             raise self._changed()
@@ -357,12 +366,12 @@ class TracedLoop:
                                        "give it one shape and dtype before the loop, with pypto.tensor(shape, dtype)")
 
     def _changed(self) -> Exception:
-        name, before, after, both = self.change
+        name, before, after, both, made = self.change
         if both:
             return error("PT122", f"`{name}` is {before} before the loop and {after} after a turn", self.span,
                          help="give it one shape and dtype before the loop, with pypto.tensor(shape, dtype)")
         return error("PT143", f"`{name}` is {before} before the loop and {after} after one turn", self.span,
-                     help="give it its final shape and dtype before the loop: pypto.full([1, 8], 0.0, pypto.DT_FP32)")
+                     help=f"give it its final shape and dtype before the loop: {made}")
 
     # -- the end
 

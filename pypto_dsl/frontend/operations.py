@@ -15,7 +15,7 @@ from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import ceildiv as ceildiv_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
-from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, signature_text
+from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, default_text, nearest_argument, signature_text
 from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.compiler.promotion import PromotionError
 from pypto_dsl.frontend import eager, fixes, scalar
@@ -24,13 +24,13 @@ from pypto_dsl.frontend.foreign import PROTOCOLS
 from pypto_dsl.frontend.options import check_tile
 from pypto_dsl.frontend.scalar import FLOAT_ARITHMETIC, IntLike, SymbolicBool, SymbolicScalar, index_of, is_integer, is_symbolic
 from pypto_dsl.frontend.spans import here
-from pypto_dsl.frontend.spellings import bounds_of, respelled
+from pypto_dsl.frontend.spellings import TEXT_ONLY, bounds_of, respelled
 from pypto_dsl.frontend.tensor import Tensor, assemble_into, expanded, filled, handle_of, truth_of, wrap
 from pypto_dsl.frontend.trace import Cell, Trace, as_shape, current, need, whole
 from pypto_dsl.frontend.vocabulary import Element, dtype_meant
 
-# Entries of the op table that have another spelling here, or that only the compiler makes.
-INTERNAL = frozenset({"constant", "extent", "iota", "insert", "load_scalar", "empty"})
+# Entries of the op table that have another spelling here.
+INTERNAL = frozenset({"constant", *TEXT_ONLY})
 
 
 # ---- arguments ---------------------------------------------------------------------------------------------------------------
@@ -162,7 +162,8 @@ def called_outside_too(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             signature.bind(*args, **kwargs)
         except TypeError as wrong:
-            raise error("PT110", f"{function.__name__}: {wrong}", here(), help=f"{function.__name__}{shown}") from None
+            meant = next((nearest_argument(k, list(signature.parameters)) for k in kwargs if k not in signature.parameters), "")
+            raise error("PT110", f"{function.__name__}: {wrong}", here(), help=f"{meant}{function.__name__}{shown}") from None
         if current() is None:
             return eager.evaluate(function.__name__, function, args, kwargs)
         return function(*args, **kwargs)
@@ -196,11 +197,11 @@ def tensor_operand(x: Any, name: str) -> Tensor:
                 help="pass a tensor of the kernel; pypto.full([64, 64], 1.0) makes one of a number")
 
 
-def need_list(x: Any, name: str) -> Sequence[Any]:
-    """``x`` if it is a list or tuple. Raises PT111 for anything else."""
+def need_list(x: Any, name: str, parameter: str, call: str) -> Sequence[Any]:
+    """``x`` if it is a list or tuple. Raises PT111 for anything else, with the ``call`` that is meant."""
     if isinstance(x, (list, tuple)):
         return x
-    raise error("PT111", f"{name} takes a list of tensors, and got {value_text(x)}", here(), help=f"pypto.{name}([a, b])")
+    raise error("PT111", f"{name} takes a list of tensors as `{parameter}`, and got {value_text(x)}", here(), help=call)
 
 
 def need_dtype(x: Any, name: str) -> DType:
@@ -317,19 +318,23 @@ def ones(*size: Any, dtype: DType = F32) -> Any:
 
 
 @own
-def arange(*args: Any, **named: Any) -> Any:
-    """``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``, by name too: FP32 if any is a float, else INT32. PT110."""
-    args = bounds_of(args, named, "arange", "end")
+def arange(*bounds: Any, start: Any = None, end: Any = None, step: Any = None) -> Any:
+    """``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``, by name too: FP32 if any is a float, else INT32.
+
+    Raises PT110 for bounds that are no numbers known now, or none.
+    """
+    named = {k: v for k, v in (("start", start), ("end", end), ("step", step)) if v is not None}
+    args = bounds_of(bounds, named, "arange", "end")
     if not 1 <= len(args) <= 3 or not all(isinstance(a, (int, float)) for a in args):
         raise error("PT110", f"arange takes one to three numbers known now, and got {', '.join(map(repr, args))}", here())
-    start, stop, step = args
-    return recorded("arange", start, stop, step, F32 if any(isinstance(a, float) for a in args) else I32)
+    return recorded("arange", *args, F32 if any(isinstance(a, float) for a in args) else I32)
 
 
 @own
 def concat(tensors: Any, dim: int = 0) -> Any:
     """The tensors of a list one after the other along ``dim``."""
-    return recorded("concat", *(tensor_operand(t, "concat") for t in need_list(tensors, "concat")), dim=dim)
+    given = need_list(tensors, "concat", "tensors", "pypto.concat([a, b])")
+    return recorded("concat", *(tensor_operand(t, "concat") for t in given), dim=dim)
 
 
 @own
@@ -382,7 +387,8 @@ def _written(definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, An
 @own
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Write ``values`` into the elements of ``input`` that ``indices`` (one INT tensor per leading axis) name; or add them."""
-    return record(REGISTRY["index_put_"], (input, values, *need_list(indices, "index_put_")), {"accumulate": accumulate})
+    given = need_list(indices, "index_put_", "indices", "one tensor of integers per leading axis: pypto.index_put_(x, [rows], values)")
+    return record(REGISTRY["index_put_"], (input, values, *given), {"accumulate": accumulate})
 
 
 # ---- scalars -----------------------------------------------------------------------------------------------------------------
@@ -532,6 +538,29 @@ def function_named(name: str) -> Callable[..., Any]:
     if name in INTERNAL:
         raise KeyError(name)
     return public(REGISTRY[name])
+
+
+def public_signature(name: str) -> str:
+    """`sum(input, dim=None, keepdim=False)`: how the public function called ``name`` is called; KeyError when there is none."""
+    return signature_of(name, function_named(name))
+
+
+def signature_of(name: str, function: Callable[..., Any]) -> str:
+    """A function's parameters and defaults in the words of the language, under ``name``."""
+    parts: list[str] = []
+    kinds = inspect.Parameter
+    for p in inspect.signature(function).parameters.values():
+        if p.kind is kinds.KEYWORD_ONLY and not [part for part in parts if part.startswith("*")]:
+            parts.append("*")
+        star = "*" if p.kind is kinds.VAR_POSITIONAL else "**" if p.kind is kinds.VAR_KEYWORD else ""
+        parts.append(f"{star}{p.name}" + ("" if p.default is kinds.empty else f"={default_text(p.default)}"))
+    return f"{name}({', '.join(parts)})"
+
+
+def public_doc(name: str) -> str:
+    """What the public function called ``name`` says of itself; KeyError when there is none."""
+    function = function_named(name)
+    return inspect.getdoc(function) or "" if hasattr(function, "__wrapped__") else REGISTRY[name].doc
 
 
 def operation_names() -> list[str]:

@@ -157,7 +157,7 @@ def test_explain_a_kernel(ptc, target):
     for part in ("types\n", "the operand's dtype (`weights`)", "group 0: row over [x_d0, 1000]", "ended:", "tile ", "chosen: ", "buffers",
                  "reads x; writes out", "emitted lines"):
         assert part in done.out, part
-    assert re.search(r"line 16 +weights: tensor<x_d0x1000xf32> +exp\(shifted\)", done.out)
+    assert re.search(r"line 16 +weights: f32\[x_d0, 1000\] +exp\(shifted\)", done.out)
 
 
 def test_explain_a_kernel_as_json(ptc, kernel):

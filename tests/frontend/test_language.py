@@ -60,7 +60,7 @@ def test_annotations_as_strings() -> None:
     x, out = rand(3, 8), np.zeros((3, 8), F)
     late(x, out)
     np.testing.assert_array_equal(out, x + 1)
-    assert [str(p.type) for p in late.graph().parameters] == ["tensor<x_d0x8xf32>", "tensor<x_d0x8xf32>"]
+    assert [str(p.type) for p in late.graph().parameters] == ["f32[x_d0, 8]", "f32[x_d0, 8]"]
 
 
 @pytest.mark.parametrize(("make", "code"), [

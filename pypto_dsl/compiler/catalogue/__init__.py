@@ -128,8 +128,9 @@ def find(code: str) -> Entry | None:
 
 
 def near(code: str) -> list[str]:
-    """Up to three codes that look like ``code``, nearest first."""
-    return difflib.get_close_matches(code.upper(), entries(), 3)
+    """Up to three codes that look like ``code``, nearest first; where none does, the first of its family, else of all."""
+    found = difflib.get_close_matches(code.upper(), entries(), 3)
+    return found or [c for c in entries() if c.startswith(code.upper()[:3])][:3] or list(entries())[:3]
 
 
 def _paragraphs(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import difflib
 import dis
 import enum
 import functools
@@ -440,14 +441,14 @@ def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, An
         elif rest:
             bound[p.name] = rest.pop(0)
 
-    def wrong(message: str) -> Exception:
-        return error("PT110", f"{definition.name} {message}", builder.span, help=signature_text(definition))
+    def wrong(message: str, meant: str = "") -> Exception:
+        return error("PT110", f"{definition.name} {message}", builder.span, help=meant + signature_text(definition))
 
     if rest:
         raise wrong(f"takes at most {len(parameters)} arguments and got {len(args)}")
     for key, value in kwargs.items():
         if key not in definition.names:
-            raise wrong(f"has no argument `{key}`")
+            raise wrong(f"has no argument `{key}`", nearest_argument(key, definition.names))
         if key in bound:
             raise wrong(f"got `{key}` twice")
         bound[key] = value
@@ -459,16 +460,28 @@ def _bind(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, An
     return [bound[p.name] for p in parameters]
 
 
+# Arguments of other array libraries and what they are called here.
+_ARGUMENTS = {"axis": "dim", "axes": "dim", "dims": "dim", "keepdims": "keepdim", "keep_dims": "keepdim", "x": "input", "a": "input",
+              "y": "other", "b": "other", "shape": "size", "out_type": "dtype", "repeats": "shape", "stop": "end"}
+
+
+def nearest_argument(key: str, known: Sequence[str]) -> str:
+    """The question whether another argument was meant, for one that is none of ``known``, "" where none is near."""
+    close = [_ARGUMENTS[key]] if _ARGUMENTS.get(key) in known else difflib.get_close_matches(key, known, 1)
+    return f"did you mean `{close[0]}`? " if close else ""
+
+
 def signature_text(definition: OpDefinition) -> str:
     """`pow(input, other, precision_type=HIGH_PRECISION)`, for messages and documentation."""
     parts = []
     for p in definition.parameters:
-        default = "" if p.default is inspect.Parameter.empty else f"={_plain(p.default)}"
+        default = "" if p.default is inspect.Parameter.empty else f"={default_text(p.default)}"
         parts.append(("*" if p.variadic else "") + p.name + default)
     return f"{definition.name}({', '.join(parts)})"
 
 
-def _plain(value: Any) -> str:
+def default_text(value: Any) -> str:
+    """A default as a user writes it."""
     return f"pypto.{value.pypto}" if isinstance(value, DType) else value.name if isinstance(value, enum.Enum) else repr(value)
 
 

@@ -27,6 +27,7 @@ _TERMINALS = {
     "VALUE": "a value (%name)", "MIN": "`min(`", "MAX": "`max(`", "LOC": "`loc(`", "$END": "the end of the text",
     "<END-OF-FILE>": "the end of the text",
 }
+NUMBER = "operands are values: write %number = constant(value = {}) on a line above, and %number here"
 
 
 @lru_cache
@@ -54,16 +55,18 @@ class Source:
             token = e.token
             at_end = token.type == "$END"
             found = "the text ends" if at_end else f"`{token}`"
-            raise self._syntax(parser, found, set(e.accepts or e.expected), self._end() if at_end else self.span(token)) from None
+            expected = set(e.accepts or e.expected)
+            help = NUMBER.format(token) if token.type in ("INT", "FLOAT") and "VALUE" in expected else ""
+            raise self._syntax(parser, found, expected, self._end() if at_end else self.span(token), help) from None
         except lark.exceptions.UnexpectedCharacters as e:
             span = Span(self.file, e.line, e.column, e.line, e.column + 1)
             raise self._syntax(parser, f"`{self.text[e.pos_in_stream or 0]}`", set(e.allowed or ()), span) from None
 
-    def _syntax(self, parser: lark.Lark, found: str, expected: set[str], span: Span) -> KernelError:
+    def _syntax(self, parser: lark.Lark, found: str, expected: set[str], span: Span, help: str = "") -> KernelError:
         spelled = sorted({_spell(parser, name) for name in expected})
         shown = ", ".join(spelled[:8]) + (f" and {len(spelled) - 8} more" if len(spelled) > 8 else "")
         message = f"{found} where {'one of ' if len(spelled) > 1 else ''}{shown or 'nothing'} is expected"
-        return error("PT601", message, span, expected=spelled)
+        return error("PT601", message, span, help=help, expected=spelled)
 
     def _end(self) -> Span:
         lines = self.text.splitlines() or [""]

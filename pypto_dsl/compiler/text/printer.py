@@ -15,7 +15,7 @@ from typing import Any
 
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
-from pypto_dsl.compiler.graph import Check, Graph, Op, Region, Symbol, TensorType, Value
+from pypto_dsl.compiler.graph import Check, Graph, Op, Region, Symbol, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.index import text as index_text
 from pypto_dsl.compiler.ops import REGISTRY
@@ -30,13 +30,6 @@ LOOP_ATTRIBUTES = ("index", "start", "stop", "step")
 def print_graph(graph: Graph, spans: bool = True) -> str:
     """The canonical text of a graph; ``spans`` False leaves out source locations."""
     return _Printer(graph, spans).kernel()
-
-
-def type_text(t: TensorType) -> str:
-    """`f32[M, 64]`, weak `f32*`, live extents `f32[16, 64] valid [n, 64]`."""
-    shape = f"[{_indexes(t.shape)}]" if t.shape else ""
-    valid = "" if t.valid is None else f" valid [{_indexes(t.valid)}]"
-    return f"{t.dtype}{'*' if t.weak else ''}{shape}{valid}"
 
 
 def attribute_text(value: Any) -> str:
@@ -106,7 +99,7 @@ class _Printer:
 
     def kernel(self) -> str:
         graph = self.graph
-        params = ", ".join(f"{self.names.define(p)}: {type_text(p.type)}" for p in graph.parameters)
+        params = ", ".join(f"{self.names.define(p)}: {p.type}" for p in graph.parameters)
         options = self._options({k: graph.options[k] for k in sorted(graph.options)}, graph.span)
         self.lines.append(f"kernel {word(graph.name)}({params}){options} {{")
         self.lines += [_INDENT + self._symbol(s) for s in graph.symbols.values()]
@@ -155,7 +148,7 @@ class _Printer:
         given = [(k, v) for k, v in op.attributes.items() if k != "absent" and not _is_default(v, signature.defaults, k)]
         given.sort(key=lambda pair: (signature.order.get(pair[0], len(signature.order)), pair[0]))
         parts = ", ".join([*operands, *(f"{k} = {attribute_text(v)}" for k, v in given)])
-        types = ", ".join(type_text(r.type) for r in op.results)
+        types = ", ".join(str(r.type) for r in op.results)
         return f"{self._results(op)}{op.opcode}({parts}){': ' if types else ''}{types}{self._suffix(op)}"
 
     def _results(self, op: Op) -> str:
@@ -169,7 +162,7 @@ class _Printer:
         (region,) = op.regions
         index, start, stop, step = (op.attributes[k] for k in LOOP_ATTRIBUTES)
         initial = [self.names.use(o) for o in op.operands]
-        arguments = [f"{self.names.define(a)}: {type_text(a.type)}" for a in region.arguments]
+        arguments = [f"{self.names.define(a)}: {a.type}" for a in region.arguments]
         carries = ", ".join(f"{a} = {i}" for a, i in zip(arguments, initial, strict=True))
         rest = {k: v for k, v in op.attributes.items() if k not in LOOP_ATTRIBUTES}
         # results are numbered behind the body they come out of
@@ -178,7 +171,7 @@ class _Printer:
         self._region(region, depth + 1)
         bounds = f"{index} in {attribute_text(start)} to {attribute_text(stop)} step {attribute_text(step)}"
         as_carried = [r.type for r in op.results] == [a.type for a in region.arguments]
-        types = "" if as_carried else f": {', '.join(type_text(r.type) for r in op.results)}"
+        types = "" if as_carried else f": {', '.join(str(r.type) for r in op.results)}"
         head = f"loop {bounds} ({carries}){types}{self._options(rest, None)}{self._suffix(op)}"
         self.lines[at] = f"{_INDENT * depth}{self._results(op)}{head} {{"
         self.lines.append(f"{_INDENT * depth}}}")
@@ -191,7 +184,7 @@ class _Printer:
         self._region(then, depth + 1)
         self.lines.append(f"{_INDENT * depth}}} else {{")
         self._region(otherwise, depth + 1)
-        types = f": {', '.join(type_text(r.type) for r in op.results)}" if op.results else ""
+        types = f": {', '.join(str(r.type) for r in op.results)}" if op.results else ""
         head = f"if {self.names.use(condition)}{types}{self._options(op.attributes, None)}{self._suffix(op)}"
         self.lines[at] = f"{_INDENT * depth}{self._results(op)}{head} {{"
         self.lines.append(f"{_INDENT * depth}}}")
