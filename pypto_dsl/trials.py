@@ -155,7 +155,8 @@ def values(graph: Graph, arguments: Mapping[str, Any], integers: bool) -> Iterat
         if all(np.size(arguments[name]) >= len(special_values(d)) ** min(2, len(chosen)) for name, d in chosen.items()):
             return
     for value in dict.fromkeys(name for dtype in floats.values() for name in special_values(dtype)):
-        put = {name: _sprinkled(arguments[name], special_values(d)[value]) for name, d in floats.items() if value in special_values(d)}
+        put = {name: _sprinkled(arguments[name], special_values(d)[value], EXTREME in value)
+               for name, d in floats.items() if value in special_values(d)}
         # Two of the largest numbers in one sum overflow in one order and not in another, so these go into one input after the other.
         for names in [[name] for name in put] if EXTREME in value and not pointwise else [list(put)]:
             yield Trial(f"{value} in {', '.join(names)}", "values", {**arguments, **{name: put[name] for name in names}})
@@ -171,9 +172,14 @@ def _paired(arguments: Mapping[str, Any], dtypes: Mapping[str, DType]) -> dict[s
     return made
 
 
-def _sprinkled(array: Any, value: float) -> Any:
-    """A copy with the value once in every row, one place further in each."""
+def _sprinkled(array: Any, value: float, alone: bool) -> Any:
+    """A copy with the value once in every row, one place further in each; ``alone``: and in no column twice.
+
+    Two in a column would meet in the sums of a matrix product, where the largest numbers overflow in one order and not in another.
+    """
     made = np.array(array, order="C")
+    step = max(2, made.shape[-1] + 1) if made.ndim else 1
+    end = step * made.shape[-1] if alone and made.ndim else None
     with np.errstate(all="ignore"):
-        made.reshape(-1)[::max(2, made.shape[-1] + 1) if made.ndim else 1] = np.asarray(value).astype(made.dtype)
+        made.reshape(-1)[:end:step] = np.asarray(value).astype(made.dtype)
     return made

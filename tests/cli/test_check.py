@@ -254,6 +254,16 @@ def test_special_values_are_values_of_the_dtype(dtype):
         assert dtype.range == (found["smallest"], found["largest"])
 
 
+def test_two_of_the_largest_numbers_never_meet_in_one_sum():
+    graph = read_graph("kernel k(%x: f32[50, 96], %w: f32[96, 80]) { %a = matmul(%x, %w)  return %a }", "k.ptir")
+    arrays = {"x": np.zeros((50, 96), np.float32), "w": np.zeros((96, 80), np.float32)}
+    for trial in trials.values(graph, arrays, integers=False):
+        if trial.is_extreme:
+            for array in trial.arguments.values():
+                large = np.abs(array) > 1e38
+                assert large.sum(axis=0).max() <= 1 and large.sum(axis=1).max() <= 1
+
+
 def test_pointwise_kernels_meet_every_pair():
     graph = read_graph("kernel k(%x: f32[40, 40], %y: f32[40, 40]) { %a = div(%x, %y)  return %a }", "k.ptir")
     zeros = np.zeros((40, 40), np.float32)

@@ -148,6 +148,23 @@ def test_a_wrong_path_says_so(name: str, text: str | bytes | None, code: str, tm
     assert refused.value.code == code and name in refused.value.diagnostic.message
 
 
+@pytest.mark.parametrize(("family", "old", "new", "said"), [
+    ("tt-wormhole", "bytes = 1499136", "byts = 1499136", "[memory.l1] byts is unknown"),
+    ("tt-wormhole", "[rings]", "wibble = 3\n[rings]", "[dst] wibble is unknown"),
+    ("tt-wormhole", "[rings]", "[foo]\nx = 1\n[rings]", "foo is unknown"),
+    ("tt-wormhole", "rows = 32                   # [doc] tile", "rows = 16", "written for 32"),
+    ("tt-wormhole", "bytes = 1499136", "bytes = 400000", "more than the 400000 bytes"),
+    ("ascend-a2", "[limits]", "[limits]\nrnak = 4", "did you mean rank"),
+    ("llvm-cpu", "[launch]", "[launch]\nchunks = 4", "[launch] chunks is unknown")])
+def test_keys_and_values_that_no_target_has_are_refused(family: str, old: str, new: str, said: str, tmp_path: Path) -> None:
+    text = (Path(targets.__file__).parent / f"{family}.toml").read_text()
+    assert text.count(old) == 1
+    (tmp_path / "mine.toml").write_text(text.replace(old, new).replace(f'name = "{family}"', 'name = "mine"'))
+    with pytest.raises(KernelError) as refused:
+        targets.load(str(tmp_path / "mine.toml"))
+    assert refused.value.code == "PT504" and said in str(refused.value)
+
+
 # ---- packages ------------------------------------------------------------------------------------------------------------------------
 
 

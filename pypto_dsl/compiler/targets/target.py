@@ -22,6 +22,7 @@ from typing import Any
 from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import KernelError, error
 from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.targets import schema
 
 GROUP = "pypto_dsl.targets"
 # Families of targets; a target of family "none" has passes and no placement: what is lowered for it stays structured Tile IR.
@@ -212,7 +213,28 @@ def from_data(data: Mapping[str, Any], file: str = "") -> Target:
     for key in ("tile", "ops", "limits"):
         if not isinstance(whole.get(key, {}), Mapping):
             raise whole.wrong(key, "must be a table")
+    _check_tables(whole)
     return Target(whole["name"], whole["title"], whole["family"], _choices(whole["tile"]), _operations(whole.get("ops", {}), whole), whole)
+
+
+def _check_tables(whole: Table) -> None:
+    """PT504 for keys that no built-in target of the family has, and for values that cannot be."""
+    siblings = [row for row in map(_parsed, _built_in()) if row["family"] == whole["family"]]
+    for path, known in schema.unknown_keys(whole, siblings):
+        raise _at(whole, path[:-1]).wrong(path[-1], "is unknown", _meant(path[-1], known, "keys"))
+    for path, what in schema.broken(whole, whole["family"]):
+        raise _at(whole, path[:-1]).wrong(path[-1], what)
+
+
+def _at(table: Table, path: Sequence[str]) -> Table:
+    for key in path:
+        table = table[key]
+    return table
+
+
+@lru_cache
+def _parsed(name: str) -> Mapping[str, Any]:
+    return tomllib.loads(_built_in()[name].read_text(encoding="utf-8"))
 
 
 def _meant(name: str, known: Iterable[str], kind: str) -> str:
