@@ -86,7 +86,7 @@ class Index:
 
     def __sub__(self, other: IndexLike) -> Index:
         other = as_index(other)
-        return as_index(0) if self == other else self + (-other)
+        return as_index(0) if self == other else _difference(self, other)
 
     def __rsub__(self, other: IndexLike) -> Index:
         return as_index(other) - self
@@ -176,6 +176,12 @@ def _sum(terms: Iterable[tuple[Monomial, int]]) -> Index:
     for monomial, coefficient in terms:
         collected[monomial] = collected.get(monomial, 0) + coefficient
     return Index(tuple(sorted(((m, c) for m, c in collected.items() if c), key=_monomial_key)))
+
+
+@lru_cache(maxsize=16384)
+def _difference(a: Index, b: Index) -> Index:
+    """Kept, because every operation compares the same few extents."""
+    return a + (-b)
 
 
 @lru_cache(maxsize=4096)

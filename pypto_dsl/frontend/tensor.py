@@ -233,12 +233,13 @@ class Tensor(metaclass=_TensorMeta):
         elif value.dim == 0 and target.type.rank:
             value = expanded(trace, value, target.type.shape, self.dtype, self)
         source: Value = value.value
-        surplus = (element_count(source.type.shape) - element_count(target.type.shape)).constant
-        call = Call("out[:]", (target, source), {}, trace.graph, here())
-        if source.type.rank != target.type.rank and surplus in (0, None):
-            require_equal(call, element_count(target.type.shape), element_count(source.type.shape))  # else it would speak of a reshape
-            source = trace.emit(lambda: reshape_op(value.value, target.type.shape))
-        call = Call("out[:]", (target, source), {}, trace.graph, here())
+        place = here()
+        if source.type.rank != target.type.rank:
+            wanted, given = element_count(target.type.shape), element_count(source.type.shape)
+            if (given - wanted).constant in (0, None):
+                require_equal(Call("out[:]", (target, source), {}, trace.graph, place), wanted, given)  # else it would speak of a reshape
+                source = trace.emit(lambda: reshape_op(value.value, target.type.shape))
+        call = Call("out[:]", (target, source), {}, trace.graph, place)
         if source.type.rank != target.type.rank or not all(
                 require_equal(call, a, b) for a, b in zip(target.type.shape, source.type.shape, strict=True)):
             raise _wrong_shape(self, source)
