@@ -416,11 +416,20 @@ class Kernel:
         parameter = self.signature.parameters[name]
         return parameter.default is not parameter.empty or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
 
+    def stands_alone(self) -> bool:
+        """Whether annotations and defaults alone say enough for `specialise` without arguments."""
+        tensors = self.tensor_parameters
+        return all(self._says_enough(self.annotations.get(n)) if n in tensors else self._has_default(n) for n in self.signature.parameters)
+
+    @staticmethod
+    def _says_enough(promise: Any) -> bool:
+        return isinstance(promise, Annotation) and promise.dtype is not None and promise.shape is not None and all(
+            (isinstance(e, int) and e >= 0) or promise.is_dynamic(e) for e in promise.shape)
+
     def _stand_in(self, name: str) -> Array:
         """An array of the annotated dtype and shape, with extents of 1 on DYNAMIC axes: a specialisation does not depend on those."""
         promise = self.annotations.get(name)
-        if not isinstance(promise, Annotation) or promise.dtype is None or promise.shape is None or not all(
-                (isinstance(e, int) and e >= 0) or promise.is_dynamic(e) for e in promise.shape):
+        if not self._says_enough(promise):
             raise error("PT712", f"{self.name} has not been called, and nothing says what `{name}` is", here(),
                         help=f"annotate it, pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32); or call {self.name} once, or pass arguments: "
                         f"{self.name}.graph({', '.join(self.signature.parameters)})")

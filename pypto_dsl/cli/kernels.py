@@ -17,7 +17,6 @@ import numpy as np
 from pypto_dsl import measure
 from pypto_dsl.compiler import targets as registry
 from pypto_dsl.compiler.dtypes import BY_NAME, BY_PYPTO, DType
-from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.text.reader import read_graph
 from pypto_dsl.driver import Kernel, Specialisation
@@ -193,12 +192,8 @@ def specialised(source: Source, shapes: tuple[Shape, ...]) -> Specialisation:
     """As `recorded`, for a kernel in Python: the form that those arguments select."""
     if source.kernel is None:
         raise TypeError("a source has a kernel or a graph")
-    if not shapes and source.member("inputs") is None:
-        try:
-            return source.kernel.specialise()
-        except KernelError as refused:
-            if refused.code != "PT712":
-                raise
+    if not shapes and source.member("inputs") is None and source.kernel.stands_alone():
+        return source.kernel.specialise()
     return source.kernel.specialise(**arguments(source, shapes, 0))
 
 
