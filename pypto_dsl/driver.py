@@ -428,7 +428,7 @@ class Kernel:
 
     def _stand_in(self, name: str) -> Array:
         """An array of the annotated dtype and shape, with extents of 1 on DYNAMIC axes: a specialisation does not depend on those."""
-        promise = self.annotations.get(name)
+        promise: Any = self.annotations.get(name)
         if not self._says_enough(promise):
             raise error("PT712", f"{self.name} has not been called, and nothing says what `{name}` is", here(),
                         help=f"annotate it, pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32); or call {self.name} once, or pass arguments: "
