@@ -18,6 +18,8 @@ from pypto_dsl.compiler.dtypes import BY_NAME, F32
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
 from pypto_dsl.compiler.ops.definition import signature_text
 from pypto_dsl.compiler.ops.refused import REFUSED
+from pypto_dsl.frontend.namespace import public_doc, public_signature
+from pypto_dsl.frontend.spellings import TEXT_ONLY
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTICE = "<!-- Written by tools/documents.py. Do not edit. -->"
@@ -61,22 +63,28 @@ def operations() -> str:
              "there; elsewhere it is built from simpler operations, or refused with [PT502](errors.md).",
              "A bound is the largest error against the exact result, in units of the last place of the dtype. The list of targets has the",
              "bound, or the code of the refusal, by dtype of the first operand; [conformance.md](conformance.md) has what was measured.",
-             "Promotion of mixed dtypes is described in [promotion.md](promotion.md).", ""]
+             "Promotion of mixed dtypes is described in [promotion.md](promotion.md), and what is no operation, such as loops and writing",
+             "into tensors, in [language.md](language.md).", ""]
     by_family: dict[str, list[OpDefinition]] = {}
-    for definition in REGISTRY.values():
+    for definition in (d for d in REGISTRY.values() if d.name not in TEXT_ONLY):
         by_family.setdefault(definition.family, []).append(definition)
     ordered = [*FAMILIES, *sorted(set(by_family) - set(FAMILIES))]
     for family in (f for f in ordered if f in by_family):
         lines += ["", f"## {FAMILIES.get(family, family)}"]
         for definition in sorted(by_family[family], key=lambda d: d.name):
             lines += ["", *_operation(definition)]
+    lines += ["", "## In the text form alone", "",
+              "What the compiler records for the language's own spellings, by the names that [the text form](text.md) has for them."]
+    for name, spelling in sorted(TEXT_ONLY.items()):
+        lines += ["", f"### `{signature_text(REGISTRY[name])}`", "", *REGISTRY[name].doc.split("\n"), "",
+                  f"In a kernel: `{spelling.format(x='x')}`."]
     return "\n".join(lines) + "\n"
 
 
 def _operation(definition: OpDefinition) -> Iterator[str]:
-    yield f"### `{signature_text(definition)}`"
+    yield f"### `{public_signature(definition.name)}`"
     yield ""
-    yield from definition.doc.split("\n")
+    yield from public_doc(definition.name).split("\n")
     if definition.dtypes is not None:
         yield ""
         yield f"Dtypes: {', '.join(d.name for d in definition.dtypes)}."

@@ -43,7 +43,7 @@ SPELLINGS = {
     **dict.fromkeys(("copy", "contiguous"), "pypto.clone({x})"),
     **dict.fromkeys(("dot", "mm", "bmm"), "pypto.matmul({x}, other)"),
     **dict.fromkeys(("masked_fill", "masked_fill_"), "pypto.where(mask, value, {x})"),
-    **TEXT_ONLY,
+    **{name: f"write {spelling}" for name, spelling in TEXT_ONLY.items()},
     "item": "{x}[0, 0], with one subscript per axis, reads an element",
     "bool": "{x} != 0",
     "numel": "multiply the extents of {x}.shape",

@@ -2,12 +2,16 @@
 from __future__ import annotations
 
 import functools
+import inspect
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 from pypto_dsl import driver, runtime
 from pypto_dsl.compiler.dtypes import BY_PYPTO
 from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
+from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.ops.definition import default_text
 from pypto_dsl.frontend import (
     arguments,
     blocks,
@@ -86,4 +90,23 @@ def names() -> list[str]:
     return sorted({*NAMES, *BY_PYPTO, *OPERATION_ALIASES, *operations.operation_names()})
 
 
-__all__ = ["NAMES", "UnknownName", "lookup", "names"]
+def public_signature(name: str, function: Callable[..., Any] | None = None) -> str:
+    """`sum(input, dim=None, keepdim=False)`: how the function of a public name, or ``function``, is called. Raises as `lookup`."""
+    parts: list[str] = []
+    kinds = inspect.Parameter
+    for p in inspect.signature(function or lookup(name)).parameters.values():
+        if p.kind is kinds.KEYWORD_ONLY and not [part for part in parts if part.startswith("*")]:
+            parts.append("*")
+        star = "*" if p.kind is kinds.VAR_POSITIONAL else "**" if p.kind is kinds.VAR_KEYWORD else ""
+        parts.append(f"{star}{p.name}" + ("" if p.default is kinds.empty else f"={default_text(p.default)}"))
+    return f"{name}({', '.join(parts)})"
+
+
+def public_doc(name: str) -> str:
+    """What the function of a public name says of itself, without its signature. Raises as `lookup`."""
+    function = lookup(name)
+    own = hasattr(function, "__wrapped__") or name not in REGISTRY
+    return inspect.getdoc(function) or "" if own else REGISTRY[name].doc
+
+
+__all__ = ["NAMES", "UnknownName", "lookup", "names", "public_doc", "public_signature"]

@@ -15,7 +15,7 @@ from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import ceildiv as ceildiv_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
-from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, default_text, nearest_argument, signature_text
+from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, nearest_argument, signature_text
 from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.compiler.promotion import PromotionError
 from pypto_dsl.frontend import eager, fixes, scalar
@@ -260,8 +260,8 @@ def _bits_as(x: Tensor, dtype: DType) -> Tensor:
 def reshape(input: Any, shape: Any, *, valid_shape: Any = None, inplace: bool = False) -> Any:
     """The same elements in row-major order under ``shape``; one extent may be -1.
 
-    With ``inplace`` the result is another name of ``input``: writing into it writes ``input``. ``valid_shape`` states the live part.
-    Raises PT308 when the element counts differ.
+    Of a tail the live elements are compacted: they fill ``valid_shape``, which must multiply out, or without it the leading axis.
+    With ``inplace`` the result is another name of ``input``: writing into it writes ``input``. Raises PT308 when the element counts differ.
     """
     x = tensor_operand(input, "reshape")
     trace = x.owner
@@ -332,14 +332,14 @@ def arange(*bounds: Any, start: Any = None, end: Any = None, step: Any = None) -
 
 @own
 def concat(tensors: Any, dim: int = 0) -> Any:
-    """The tensors of a list one after the other along ``dim``."""
+    """The tensors of a list one after the other along ``dim``; their other extents are equal. Dtypes promote."""
     given = need_list(tensors, "concat", "tensors", "pypto.concat([a, b])")
     return recorded("concat", *(tensor_operand(t, "concat") for t in given), dim=dim)
 
 
 @own
 def expand_clone(input: Any, shape: Any, *, valid_shape: Any = None) -> Any:
-    """``input`` repeated along its axes of extent 1 up to ``shape``."""
+    """``input`` repeated along its axes of extent 1, and along new leading ones, up to ``shape``."""
     return recorded("expand_clone", input, as_shape(shape), None if valid_shape is None else as_shape(valid_shape))
 
 
@@ -349,8 +349,11 @@ _DIRECTED = frozenset({"CAST_ROUND", "CAST_FLOOR", "CAST_CEIL", "CAST_TRUNC", "C
 
 @own
 def cast(input: Any, dtype: DType, mode: Any = "CAST_NONE", satmode: Any = "OFF") -> Any:
-    """``input`` converted to ``dtype``, rounding as ``mode`` says; see `CastMode`. A cast to the dtype it has is the tensor itself.
+    """``input`` converted to ``dtype``. A cast to the dtype that it has is the tensor itself; the result's dtype is never weak.
 
+    Float to float rounds once, to nearest even or as ``mode`` (a `CastMode` or its name) says; beyond the largest float is inf, in
+    FP8E4M3 NaN (its largest value with ``satmode`` ON). Float to integer rounds as ``mode`` says (default: truncates), then saturates,
+    and NaN gives 0; integer to integer wraps, and saturates with ``satmode`` ON. A mode that the pair does not have is refused.
     Raises PT117 for what is no dtype.
     """
     x = tensor_operand(input, "cast")
@@ -368,7 +371,7 @@ def cast(input: Any, dtype: DType, mode: Any = "CAST_NONE", satmode: Any = "OFF"
 
 @own
 def where(condition: Any, input: Any, other: Any) -> Any:
-    """``input`` where ``condition`` holds, else ``other``; tensors or numbers."""
+    """``input`` where ``condition`` (BOOL) holds, else ``other``; tensors or numbers."""
     return recorded("where", condition, input, other)
 
 
@@ -538,29 +541,6 @@ def function_named(name: str) -> Callable[..., Any]:
     if name in INTERNAL:
         raise KeyError(name)
     return public(REGISTRY[name])
-
-
-def public_signature(name: str) -> str:
-    """`sum(input, dim=None, keepdim=False)`: how the public function called ``name`` is called; KeyError when there is none."""
-    return signature_of(name, function_named(name))
-
-
-def signature_of(name: str, function: Callable[..., Any]) -> str:
-    """A function's parameters and defaults in the words of the language, under ``name``."""
-    parts: list[str] = []
-    kinds = inspect.Parameter
-    for p in inspect.signature(function).parameters.values():
-        if p.kind is kinds.KEYWORD_ONLY and not [part for part in parts if part.startswith("*")]:
-            parts.append("*")
-        star = "*" if p.kind is kinds.VAR_POSITIONAL else "**" if p.kind is kinds.VAR_KEYWORD else ""
-        parts.append(f"{star}{p.name}" + ("" if p.default is kinds.empty else f"={default_text(p.default)}"))
-    return f"{name}({', '.join(parts)})"
-
-
-def public_doc(name: str) -> str:
-    """What the public function called ``name`` says of itself; KeyError when there is none."""
-    function = function_named(name)
-    return inspect.getdoc(function) or "" if hasattr(function, "__wrapped__") else REGISTRY[name].doc
 
 
 def operation_names() -> list[str]:

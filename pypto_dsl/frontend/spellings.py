@@ -20,13 +20,13 @@ _KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "unpack": {"dstDataType": "dtype"},
 }
 
-# Operations of the op table that only the text form names, and how a kernel spells each; {x} is a tensor.
+# Operations of the op table that only the text form names, and what a kernel writes instead; {x} is a tensor.
 TEXT_ONLY: Mapping[str, str] = {
-    "empty": "pypto.tensor([64, 64], pypto.DT_FP32) makes a tensor without contents",
-    "extent": "{x}.shape[0] is an extent",
-    "insert": "{x}[0:4, :] = value, or pypto.assemble(value, [0, 0], {x}), writes a part",
-    "iota": "pypto.arange(64) counts",
-    "load_scalar": "{x}[0, 0], with one subscript per axis, reads an element",
+    "empty": "pypto.tensor([64, 64], pypto.DT_FP32)",
+    "extent": "{x}.shape[0]",
+    "insert": "{x}[0:4, :] = value",
+    "iota": "pypto.arange(64)",
+    "load_scalar": "{x}[0, 0]",
 }
 
 
