@@ -4,7 +4,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from cells import ELEMENTWISE, Cell, arrays, inputs, outputs, record, taken
+from cells import ELEMENTWISE, Cell, arrays, everyday, inputs, outputs, record, taken
 from devices import EMIT, TARGETS, Prepared, prepared
 from forms import BROADCASTS, RANKS, formed
 from host import check
@@ -16,6 +16,7 @@ from pypto_dsl.compiler.pipeline import lower
 from pypto_dsl.compiler.targets import load
 
 CLASSES = RANKS | BROADCASTS
+CHIPS = TARGETS[:2]  # Blackhole has Wormhole's kernels, which test_devices runs there
 CODES = {entry.code for family in catalogue.families() for entry in family.entries}
 NAMES = sorted({cell.name for cell in taken()} & ELEMENTWISE)
 
@@ -23,7 +24,7 @@ NAMES = sorted({cell.name for cell in taken()} & ELEMENTWISE)
 @cache
 def in_turn(name: str, target: str) -> tuple[Cell, str] | None:
     """A cell that the target takes, and a class that the operation has; None where the target takes none."""
-    cells = [cell for cell in taken() if cell.name == name and isinstance(prepared(cell, target), Prepared)]
+    cells = [cell for cell in everyday() if cell.name == name and isinstance(prepared(cell, target), Prepared)]
     if not cells:
         return None
     several = sum(not p.optional for p in REGISTRY[name].operands) > 1 and not REGISTRY[name].effects
@@ -54,7 +55,7 @@ def unit(target: str):
     return EMIT[load(target).family][1]("forms", [p for p in made if isinstance(p, Prepared)])
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", CHIPS)
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operation_in_a_class(name: str, target: str) -> None:
     if in_turn(name, target) is None:
@@ -67,7 +68,7 @@ def test_an_operation_in_a_class(name: str, target: str) -> None:
     check(found.cell, [made[out] for out in found.graph.outputs], found.graph, found.given, {}, load(target))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", CHIPS)
 def test_most_are_taken(target: str) -> None:
     here = [name for name in NAMES if in_turn(name, target)]
     refused = [name for name in here if not isinstance(emitted(name, target), Prepared)]
