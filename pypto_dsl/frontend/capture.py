@@ -22,7 +22,7 @@ from pypto_dsl.frontend.arguments import TensorArgument
 from pypto_dsl.frontend.control import HOOKS
 from pypto_dsl.frontend.keys import Read, reads_of
 from pypto_dsl.frontend.options import KernelOptions, leave_tiles, outside
-from pypto_dsl.frontend.rewrite import definition_of, rewrite
+from pypto_dsl.frontend.rewrite import place_of, rewrite
 from pypto_dsl.frontend.scalar import SymbolicScalar, is_symbolic
 from pypto_dsl.frontend.settle import live_values, settle
 from pypto_dsl.frontend.tensor import Tensor, wrap
@@ -84,11 +84,7 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
             observing: bool = False) -> Captured:
     """Run ``function`` once with symbolic tensors and record what it does. Raises KernelError at the user's line (PT149
     where calls do not end), NeedsValue for a run-time float that Python needs."""
-    definition = definition_of(function)
-    file = function.__code__.co_filename
-    span = Span(file, function.__code__.co_firstlineno)
-    if definition is not None:
-        span = Span(file, definition.lineno, definition.col_offset + 1)
+    span = place_of(function)
     graph = Graph(name, options=options.meaning(), span=span)
     trace = Trace(graph)
     trace.observing = observing

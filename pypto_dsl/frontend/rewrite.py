@@ -27,6 +27,7 @@ from collections.abc import Iterable, Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
+from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.spans import parsed_again, statements, tree_of
 
 HOOKS = "__pt"
@@ -41,6 +42,7 @@ Node = TypeVar("Node", bound=ast.AST)
 Statements = list[ast.stmt]
 
 _functions: dict[int, tuple[ast.Module, dict[tuple[str, int], ast.FunctionDef]]] = {}
+_places: dict[int, tuple[CodeType, Span]] = {}  # by the identity of code objects, which are kept
 _rewritten: dict[tuple[CodeType, str, tuple[str, ...]], CodeType] = {}
 
 
@@ -61,6 +63,17 @@ def definition_of(function: FunctionType) -> ast.FunctionDef | None:
     if code.co_name != "<lambda>":
         return cached[1].get((code.co_name, code.co_firstlineno))
     return next((_as_function(node) for node in ast.walk(tree) if isinstance(node, ast.Lambda) and _is_code_of(node, code)), None)
+
+
+def place_of(function: FunctionType) -> Span:
+    """Where a function's definition begins; looked up once, for its code does not change with the file."""
+    code = function.__code__
+    found = _places.get(id(code))
+    if found is None:
+        node = definition_of(function)
+        line, column = (code.co_firstlineno, 1) if node is None else (node.lineno, node.col_offset + 1)
+        found = _places[id(code)] = (code, Span(code.co_filename, line, column))
+    return found[1]
 
 
 def _is_code_of(node: ast.Lambda, code: CodeType) -> bool:
@@ -435,8 +448,8 @@ def rewrite(function: FunctionType, hooks: object, tensor_parameters: Iterable[s
 
 def forget_rewritten() -> None:
     """Drop every rewritten function; measurements of cold capture start here."""
-    _functions.clear()
-    _rewritten.clear()
+    for table in (_functions, _places, _rewritten):
+        table.clear()
 
 
 def _compiled(node: ast.FunctionDef, function: FunctionType, tensor_parameters: tuple[str, ...]) -> CodeType:
