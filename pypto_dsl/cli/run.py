@@ -14,7 +14,7 @@ from pypto_dsl.cli.kernels import Source
 from pypto_dsl.cli.outcome import ExitCode
 from pypto_dsl.compiler import targets as registry
 from pypto_dsl.compiler.dtypes import of_numpy
-from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.compiler.graph import Graph, Value, walk
 from pypto_dsl.explain import known_differences
 from pypto_dsl.frontend import targets
 from pypto_dsl.frontend.arguments import symbol_values
@@ -24,8 +24,12 @@ from pypto_dsl.runtime import interpreter
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: results by name, comparisons, known differences of the device, seconds of one call here and in NumPy (None: not timed)."""
+    """One run: results by name, comparisons, known differences of the device, seconds of one call here and in NumPy (None: not timed).
 
+    ``inputs`` are the arguments that the kernel reads, those that it writes too among them.
+    """
+
+    inputs: Mapping[str, Any]
     results: Mapping[str, Array]
     comparisons: tuple[Comparison, ...]
     differences: tuple[str, ...]
@@ -91,7 +95,7 @@ def run(source: Source, given: Mapping[str, Any], target: str, timed: bool) -> O
     exact = measure.reference(graph, before, symbols_of(graph, before))
     comparisons = tuple(measure.compare(name, np.asarray(got), exact[name]) for name, got in results.items())
     known = () if target == "interpreter" else known_differences(graph, registry.load(target.removesuffix("-emu")))
-    return Outcome(results, comparisons, known, *(_times(source, given, target, graph) if timed else (None, None)))
+    return Outcome(_read(graph, given), results, comparisons, known, *(_times(source, given, target, graph) if timed else (None, None)))
 
 
 def computed(source: Source, given: Mapping[str, Any], target: str) -> tuple[Graph, dict[str, Array]]:
@@ -148,12 +152,31 @@ def _described(value: Any) -> str:
     return repr(value)
 
 
-def _inputs(given: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name not in outcome.results}
+def _read(graph: Graph, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments without those that are only written."""
+    written = {p.name for p in graph.parameters if p.name in graph.outputs and not _is_read(graph, p)}
+    return {name: value for name, value in given.items() if name not in written}
+
+
+def _is_read(graph: Graph, parameter: Value) -> bool:
+    """Whether anything but writes into it, and loops and branches that hand it on, takes what a parameter holds."""
+    own, before = {parameter}, 0
+    while len(own) > before:
+        before = len(own)
+        for op in walk(graph.body):
+            for position in (i for i, operand in enumerate(op.operands) if operand in own):
+                if op.opcode == "loop":
+                    own |= {op.regions[0].arguments[position], op.results[position]}
+                elif op.opcode == "insert" and position == 0:
+                    own.add(op.result)
+                else:
+                    return True
+            own |= {op.results[i] for region in op.regions for i, value in enumerate(region.yields) if value in own}
+    return not own.isdisjoint(graph.returns) or any(v in own for name, v in graph.outputs.items() if name != parameter.name)
 
 
 def _lines(source: Source, given: Mapping[str, Any], target: str, outcome: Outcome) -> list[str]:
-    inputs = ", ".join(f"{name} {_described(value)}" for name, value in _inputs(given, outcome).items())
+    inputs = ", ".join(f"{name} {_described(value)}" for name, value in outcome.inputs.items())
     lines = [f"{source.name}({inputs}) on {target}"]
     for comparison in outcome.comparisons:
         value = np.asarray(outcome.results[comparison.name])
@@ -190,5 +213,5 @@ def _document(source: Source, given: Mapping[str, Any], target: str, outcome: Ou
     first = {name: np.asarray(value).reshape(-1)[:8].astype(np.float64).tolist() for name, value in outcome.results.items()}
     results = [c.data() | {"first": first[c.name]} for c in outcome.comparisons]
     return {"ok": passed, "exit": int(ExitCode.OK if passed else ExitCode.NUMERIC), "kernel": source.name, "target": target,
-            "inputs": {name: _described(value) for name, value in _inputs(given, outcome).items()}, "results": results,
+            "inputs": {name: _described(value) for name, value in outcome.inputs.items()}, "results": results,
             "known_differences": list(outcome.differences), "seconds": outcome.here, "numpy_seconds": outcome.numpy}
