@@ -201,7 +201,8 @@ _ACCESSES = {"load_scalar": "an element that is read", "insert": "what is writte
 
 
 def check_extents(graph: Graph, values: Mapping[str, int]) -> None:
-    """Every extent that must agree agrees (PT707), and no access leaves its tensor (PT710), before anything is written."""
+    """Every extent that must agree agrees (PT707), no access leaves its tensor (PT710), and what has no value of nothing gets something
+    (PT306), before anything is written."""
     for check in graph.checks:
         left, right = check.left.evaluate(values), check.right.evaluate(values)
         if (left, right) == (1, 0) and check.is_bound and check.what in REGISTRY and REGISTRY[check.what].family == "reduce":
