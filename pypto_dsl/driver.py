@@ -216,7 +216,8 @@ class Kernel:
         floats = [(p.name, p.type.dtype.numpy) for p in graph.parameters if p.name not in arrays]
         position = self._position
         verified = found.captured.probed and verify.is_on(self.options.groups)
-        if shape is not None and not found.captured.probed and not arguments.integers and not self._constant_floats and all(position[n] < len(args) for n in arrays):
+        plain = not found.captured.probed and not arguments.integers and not self._constant_floats
+        if shape is not None and plain and all(position[n] < len(args) for n in arrays):
             if len(self._shortcuts) >= MOST_SHORTCUTS:
                 self._shortcuts.clear()
             defaults = {n: np.asarray(arguments.floats[n], d) for n, d in floats if position[n] >= len(args)}

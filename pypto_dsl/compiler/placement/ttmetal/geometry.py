@@ -137,7 +137,8 @@ def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writ
         how = "strided" if param.strides is not None else "part of its tensor"
         raise error("PT522", f"`{param.name}` is read or written through a view that is {how}, and {tile.target} moves whole "
                     "tiles of dense tensors", span,
-                    help="make the view before the call, and pass it as an array of its own; a matmul transposes with b_trans=True", target=tile.target, tensor=param.name)
+                    help="make the view before the call, and pass it as an array of its own; a matmul transposes with b_trans=True",
+                    target=tile.target, tensor=param.name)
     lead, rows, cols = matrix(param)
     offset, extent = (as_index(0), as_index(0), *region.offset), (as_index(1), as_index(1), *region.extent)
     size = (tile.rows, tile.cols)
