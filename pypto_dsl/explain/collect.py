@@ -5,12 +5,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.compiler.errors import CompilerBug, KernelError
 from pypto_dsl.compiler.graph import Graph, Op, Value, describe, walk
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import call_of
+from pypto_dsl.compiler.passes.canonicalize import canonicalize
 from pypto_dsl.compiler.passes.fuse import Group, Partition
+from pypto_dsl.compiler.passes.legalize import legalize
+from pypto_dsl.compiler.passes.promote import promote
 from pypto_dsl.compiler.pipeline import stages
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target, load
@@ -128,18 +130,16 @@ def _target(graph: Graph, target: Target) -> TargetFacts:
 
 
 def known_differences(graph: Graph, target: Target) -> tuple[str, ...]:
-    """Rows of the target's conformance table that speak of this kernel's operations and dtypes, or of no particular ones."""
-    ops = list(walk(graph.body))
+    """Rows of the target's `[conformance]` that speak of this kernel: of its operations, or of those that they are built of there.
+
+    Raises KernelError where the target cannot do an operation.
+    """
+    if not target.differences:
+        return ()
+    ops = [*walk(graph.body), *walk(legalize(canonicalize(promote(graph)), target).body)]
     opcodes = {op.opcode for op in ops}
     dtypes = {value.type.dtype.name for op in ops for value in (*op.operands, *op.results)}
-    found = []
-    for key, text in target.table("conformance").items():
-        words = key.split("_")
-        named = {word for word in words if word in REGISTRY} | ({key} & set(REGISTRY))
-        kinds = {word for word in words if word in BY_NAME}
-        if (not named or named & opcodes) and (not kinds or kinds & dtypes):
-            found.append(f"{key}: {text}")
-    return tuple(found)
+    return tuple(f"{row.name}: {row.text}" for row in target.differences if row.concerns(opcodes, dtypes))
 
 
 def _step(step: Step, planned: Mapping[str, TileKernel], groups: Mapping[int, Group], target: Target) -> StepFact:

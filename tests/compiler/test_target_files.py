@@ -16,6 +16,7 @@ from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.placement import PLACEMENTS
 from pypto_dsl.compiler.targets.target import _named, from_data
+from pypto_dsl.explain import known_differences
 from pypto_dsl.frontend import targets as backends
 
 SMALL = """
@@ -204,3 +205,38 @@ def test_a_broken_package_harms_nobody_else(body: str, package: Callable[[str, s
     with pytest.raises(KernelError) as refused:
         targets.load("small")
     assert refused.value.code == "PT504" and "chips-small" in refused.value.diagnostic.message
+
+
+# ---- known differences ---------------------------------------------------------------------------------------------------------
+
+WRONG_DIFFERENCES = [
+    ("a text", "must be a table"), ({"text": "t"}, "must be a table"), ({"ops": ["exp"]}, "must be a table"),
+    ({"ops": ["exp"], "text": 3}, "must be a table"), ({"ops": ["exp"], "text": "t", "op": ["exp"]}, "must be a table"),
+    ({"ops": ["expo"], "text": "t"}, "did you mean"), ({"ops": [], "text": "t"}, "list of operations"),
+    ({"ops": "exp", "text": "t"}, "list of operations"), ({"ops": ["exp"], "dtypes": ["f33"], "text": "t"}, "did you mean"),
+    ({"ops": ["exp"], "dtypes": 3, "text": "t"}, "list of dtypes"),
+]
+
+
+@pytest.mark.parametrize(("row", "said"), WRONG_DIFFERENCES)
+def test_a_row_of_known_differences_names_operations_and_dtypes(row: Any, said: str) -> None:
+    with pytest.raises(KernelError) as refused:
+        from_data({**targets.load("ascend-a2").data, "conformance": {"off": row}}, "small.toml")
+    found = refused.value.diagnostic
+    assert found.code == "PT504" and said in f"{found.message} {found.help}" and "conformance" in found.message
+
+
+@pytest.mark.parametrize(("body", "said"), [
+    ("x + 1.0", {"ascend-a2": {"barriers"}, "tt-wormhole": set()}),
+    ("pypto.exp(x)", {"ascend-a2": {"barriers", "ln_exp", "subnormals"}, "tt-wormhole": set()}),
+    ("pypto.softmax(x, -1)", {"ascend-a2": {"barriers", "ln_exp", "subnormals", "maximum_nan"}, "tt-wormhole": {"sums", "zeros"}}),
+    ("pypto.pow(x, 2.5)", {"ascend-a2": {"barriers", "pow"}, "tt-wormhole": {"pow_f32"}}),
+    ("pypto.sin(x)", {"ascend-a2": {"barriers", "angles"}, "tt-wormhole": {"angles"}})])
+def test_a_kernel_is_told_the_differences_of_its_operations_alone(body: str, said: dict[str, set[str]]) -> None:
+    tensor = pypto.Tensor([64, 64], pypto.DT_FP32)
+    space: dict[str, Any] = {}
+    source = f"def k(x: tensor, out: tensor):\n    out[:] = {body}\n"
+    exec(source, {"pypto": pypto, "tensor": tensor}, space)
+    graph = pypto.jit(space["k"]).specialise().graph
+    for name, rows in said.items():
+        assert {text.partition(":")[0] for text in known_differences(graph, targets.load(name))} == rows, name

@@ -1,8 +1,9 @@
 """The Target record and its loader.
 
 A target file has `name` (the file's own), `title`, `family`, then the tables `[tile]` (what the tile pass needs, see `TileChoices`),
-`[ops]` (operation -> dtypes it has natively), `[limits]` (rank, elements, emptiness), `[memory.*]`, `[bounds.*]` and whatever the
-family's placement passes read through `Target.table`. Every number carries its source in a comment. No chip number stands in code.
+`[ops]` (operation -> dtypes it has natively), `[limits]` (rank, elements, emptiness), `[conformance]` (known differences of the device, see
+`Difference`), `[memory.*]`, `[bounds.*]` and whatever the family's placement passes read through `Target.table`. Every number carries
+its source in a comment. No chip number stands in code.
 """
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import os
 import tomllib
 import typing
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from importlib import metadata, resources
@@ -83,6 +84,20 @@ class TileChoices:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A row of `[conformance]`: how the device is known to differ, in which operations, on which dtypes (None: on all)."""
+
+    name: str
+    text: str
+    ops: frozenset[str] | None
+    dtypes: frozenset[str] | None
+
+    def concerns(self, ops: Set[str], dtypes: Set[str]) -> bool:
+        """Whether a kernel of these operations and dtypes is one that the row speaks of."""
+        return (self.ops is None or not self.ops.isdisjoint(ops)) and (self.dtypes is None or not self.dtypes.isdisjoint(dtypes))
+
+
+@dataclass(frozen=True)
 class Target:
     """One target; ``data`` is the whole file for family-specific readers."""
 
@@ -92,6 +107,7 @@ class Target:
     tile: TileChoices
     ops: Mapping[str, frozenset[str]]
     data: Mapping[str, Any] = field(compare=False)
+    differences: tuple[Difference, ...] = ()
 
     def native(self, opcode: str, operands: tuple[DType, ...], result: DType) -> bool:
         """Whether the target has the operation on these dtypes.
@@ -210,11 +226,12 @@ def from_data(data: Mapping[str, Any], file: str = "") -> Target:
             raise whole.wrong(key, f"is {whole[key]!r}, and must be a text")
     if whole["family"] not in FAMILIES:
         raise whole.wrong("family", f"is the unknown {whole['family']!r}", _meant(whole["family"], FAMILIES, "families"))
-    for key in ("tile", "ops", "limits"):
+    for key in ("tile", "ops", "limits", "conformance"):
         if not isinstance(whole.get(key, {}), Mapping):
             raise whole.wrong(key, "must be a table")
     _check_tables(whole)
-    return Target(whole["name"], whole["title"], whole["family"], _choices(whole["tile"]), _operations(whole.get("ops", {}), whole), whole)
+    return Target(whole["name"], whole["title"], whole["family"], _choices(whole["tile"]), _operations(whole.get("ops", {}), whole), whole,
+                  _differences(whole.get("conformance", {}), whole))
 
 
 def _check_tables(whole: Table) -> None:
@@ -256,6 +273,26 @@ def _operations(rows: Mapping[str, Any], whole: Table) -> dict[str, frozenset[st
                 if part != "*" and part not in BY_NAME:
                     raise table.wrong(name, f"lists the unknown dtype {part!r}", _meant(part, BY_NAME, "dtypes"))
     return {name: frozenset(entries) for name, entries in rows.items()}
+
+
+def _differences(rows: Mapping[str, Any], whole: Table) -> tuple[Difference, ...]:
+    """`[conformance]`: each row has a text, the operations that it is about ("*": all), and dtypes where it is not about all."""
+    found = []
+    for name, row in rows.items():
+        table = whole["conformance"]
+        keys = set(row) if isinstance(row, Mapping) else set()
+        if not {"ops", "text"} <= keys <= {"ops", "dtypes", "text"} or not isinstance(row["text"], str):
+            raise table.wrong(name, 'must be a table such as { ops = ["exp"], dtypes = ["f32"], text = "..." }')
+        for key, known in (("ops", REGISTRY), ("dtypes", BY_NAME)):
+            given = row.get(key, ["*"])
+            if not isinstance(given, list) or not given:
+                raise table[name].wrong(key, f"is {given!r}, and must be a list of {'operations' if key == 'ops' else key}")
+            for entry in given:
+                if entry != "*" and entry not in known:
+                    raise table[name].wrong(key, f"lists the unknown {entry!r}", _meant(str(entry), sorted(known), key))
+        ops, dtypes = (None if "*" in row.get(key, ["*"]) else frozenset(row[key]) for key in ("ops", "dtypes"))
+        found.append(Difference(name, row["text"], ops, dtypes))
+    return tuple(found)
 
 
 def _choices(table: Table) -> TileChoices:
