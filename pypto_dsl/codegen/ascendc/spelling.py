@@ -15,6 +15,7 @@ from pypto_dsl.compiler.index import text as index_text
 from pypto_dsl.compiler.placement.ascend import CORE, CORES
 from pypto_dsl.compiler.tile_ir.ascend import CallArgument, IsZero, Mode
 from pypto_dsl.compiler.tile_ir.nodes import Constant, IndexValue, ScalarRead
+from pypto_dsl.compiler.tile_ir.placed import OWN
 
 TYPES = {
     "bool": "uint8_t", "i8": "int8_t", "u8": "uint8_t", "i16": "int16_t", "u16": "uint16_t", "i32": "int32_t", "u32": "uint32_t",
@@ -22,7 +23,7 @@ TYPES = {
 }
 # Words that a variable of an emitted kernel cannot be called.
 RESERVED = CPP_KEYWORDS | api_names() | frozenset(re.findall(r"\w+", """
-half bfloat16_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t pipe main block load product AscendC
+half bfloat16_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t pipe main block load product item line AscendC
 """))
 COORDINATES = {CORE: "GetBlockIdx()", CORES: "GetBlockNum()"}
 
@@ -35,9 +36,11 @@ def type_name(dtype: DType) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name as a variable: dots become underscores, and reserved words get one at the end."""
+    """A name as a variable: placement's own names plain, in users' dots become underscores, and reserved words get one at the end."""
+    if name.startswith(OWN):
+        return name.removeprefix(OWN)
     plain = name.replace(".", "_")
-    return f"{plain}_" if plain in RESERVED else plain
+    return f"{plain}_" if plain in RESERVED or plain.endswith("Step") else plain
 
 
 _SPELLING = Spelling(C.floordiv, C.modulo, C.minimum, C.maximum, C.call_like, lambda name: COORDINATES.get(name) or identifier(name))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pypto_dsl.codegen.ttmetal.intrinsics import INTRINSICS, Spelling
-from pypto_dsl.codegen.ttmetal.text import KEYWORDS, Lines, bits, comment, float_bits, index
+from pypto_dsl.codegen.ttmetal.text import Lines, bits, comment, float_bits, identifier, index
 from pypto_dsl.compiler.dtypes import F32
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.tile_ir.nodes import Buffer, Constant, For, If, IndexValue, Let, Scalar, Statement, TileKernel
@@ -115,22 +115,18 @@ class _Emitter:
         for i, name in enumerate(self.role.arguments):
             scalar = self.scalars.get(name)
             note = f"  // bits of {scalar.dtype}" if scalar is not None and scalar.dtype.is_float else ""
-            head(f"const uint32_t {self.name(name.replace('.', '_'))} = get_arg_val<uint32_t>({i});{note}")
+            head(f"const uint32_t {identifier(name)} = get_arg_val<uint32_t>({i});{note}")
         for buffer in sorted(self.rings.values(), key=lambda b: b.ring):
             note = f", {comment(buffer.note)}" if buffer.note else ""
             head(f"constexpr uint32_t {self.ring(buffer)} = {buffer.ring};  // {buffer.dtype}{note}")
         offset = "0"
         for p in self.role.accessors:
-            name = self.name(p.name)
+            name = identifier(p.name)
             head(f"constexpr auto {name}_args = TensorAccessorArgs<{offset}>();")
-            head(f"const auto {name} = TensorAccessor({name}_args, {self.name(p.name + '_address')});")
+            head(f"const auto {name} = TensorAccessor({name}_args, {identifier(f'{p.name}.address')});")
             offset = f"{name}_args.next_compile_time_args_offset()"
 
     # ---- names
-
-    def name(self, name: str) -> str:
-        """An identifier that is no keyword and no name of ours."""
-        return f"{name}_" if name in KEYWORDS and name not in ("item", "start", "count") else name
 
     def ring(self, buffer: Buffer) -> str:
         """The constant that holds a ring's number."""
@@ -148,7 +144,7 @@ class _Emitter:
                 raise CompilerBug("codegen.ttmetal", f"an index as {word.dtype} has no spelling")
             self.functions["float_bits"] = FLOAT_BITS
             return f"float_bits({index(word.value)})", ""
-        return self.name(word.name), ""
+        return identifier(word.name), ""
 
     # ---- statements
 
@@ -161,14 +157,15 @@ class _Emitter:
             spell(self, s)
 
     def _for(self, s: For) -> None:
-        step = f"++{s.var}" if s.step.constant == 1 else f"{s.var} += {index(s.step)}"
+        name = identifier(s.var)
+        step = f"++{name}" if s.step.constant == 1 else f"{name} += {index(s.step)}"
         stop = index(s.stop, bracket="?" in index(s.stop))  # a conditional binds less tightly than the comparison
-        self.out.open(f"for (uint32_t {s.var} = {index(s.start)}; {s.var} < {stop}; {step})")
+        self.out.open(f"for (uint32_t {name} = {index(s.start)}; {name} < {stop}; {step})")
         self.body(s.body)
         self.out.close()
 
     def _let(self, s: Let) -> None:
-        self.out(f"const uint32_t {self.name(s.name)} = {index(s.value)};")
+        self.out(f"const uint32_t {identifier(s.name)} = {index(s.value)};")
 
     def _if(self, s: If) -> None:
         self.out.open(f"if ({index(s.condition)})")
@@ -200,7 +197,7 @@ class _Emitter:
 
     def _transfer(self, s: Transfer) -> None:
         address = self._address(s.buffer, index(s.tile, bracket=True), "write" if s.direction == "read" else "read")
-        self.out(f"noc_async_{s.direction}_page({index(s.page)}, {self.name(s.param.name)}, {address});")
+        self.out(f"noc_async_{s.direction}_page({index(s.page)}, {identifier(s.param.name)}, {address});")
 
     def _land(self, s: Land) -> None:
         self.out(f"noc_async_{s.direction}_barrier();")

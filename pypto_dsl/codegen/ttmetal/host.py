@@ -1,11 +1,13 @@
 """host.py: the Python program that runs the emitted kernels through ttnn.generic_op, spelled from the manifest alone."""
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pypto_dsl.codegen.host_steps import condition, kernel_rows
+from pypto_dsl.compiler.tile_ir.placed import OWN
 
 CONFIGS = {"reader": "ttnn.ReaderConfigDescriptor()", "writer": "ttnn.WriterConfigDescriptor()"}
 TTNN_DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bfp8_b": "bfloat8_b", "bfp4_b": "bfloat4_b",
@@ -15,6 +17,10 @@ TTNN_DTYPES = {"f32": "float32", "bf16": "bfloat16", "i32": "int32", "bfp8_b": "
 CONDITIONS = {"eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "le": "{} <= {}", "gt": "{} > {}", "ge": "{} >= {}",
               "logical_and": "({} and {})", "logical_or": "({} or {})", "logical_not": "not ({})",
               "bitwise_and": "({} and {})", "bitwise_or": "({} or {})", "bitwise_xor": "({}) != ({})", "bitwise_not": "not ({})"}
+
+# Names that host.py has itself.
+RESERVED = frozenset({"device", "tensors", "rings", "roles", "run", "expect", "ttnn", "struct", "pathlib", "HERE", "f32_word", "bf16_word",
+                      "compute_config", "start", "count", "min", "max", "ValueError"})
 
 HEAD = '''\
 import pathlib
@@ -85,6 +91,7 @@ def run(device, tensors, order, items, rings, roles):
 
 def host_text(manifest: Mapping[str, Any]) -> str:
     """The text of host.py for a program's manifest."""
+    manifest = _renamed(manifest)
     name = _identifier(manifest["name"])
     head = HEAD.replace("@FIDELITY@", manifest["fidelity"]).replace("@RINGS@", str(manifest["ring_count"]))
     source = next((k["source"] for k in kernel_rows(manifest["steps"]) if k["source"]), None)
@@ -113,7 +120,41 @@ def host_text(manifest: Mapping[str, Any]) -> str:
 
 
 def _identifier(name: str) -> str:
-    return re.sub(r"\W", "_", name)
+    """A name as a variable of host.py: placement's own names plain, users' with an underscore where host.py has that name itself."""
+    if name.startswith(OWN):
+        return name.removeprefix(OWN)
+    plain = re.sub(r"\W", "_", name)
+    return f"{plain}_" if plain in RESERVED or keyword.iskeyword(plain) else plain
+
+
+EXPRESSIONS = frozenset({"shape", "requires", "items", "pages", "start", "stop", "step", "needed", "available", "element", "checks"})
+NAMES = frozenset({"loop", "symbol", "read", "number"})
+
+
+def _renamed(part: Any, key: str = "") -> Any:
+    """A manifest, or a part of it under ``key``, with index expressions and names of numbers over variables of host.py."""
+    if isinstance(part, Mapping):
+        own = ("dtype" in part and "value" in part) or ("dtype" in part and set(part) == {"name", "dtype"})  # a scalar
+        return {k: _identifier(v) if own and k == "name" else _renamed(v, k) for k, v in part.items()}
+    if isinstance(part, str):
+        return _expression(part) if key in EXPRESSIONS or key == "value" else _identifier(part) if key in NAMES else part
+    if isinstance(part, (list, tuple)) and key in ("branch", "value", "number"):
+        return _condition(part)
+    if isinstance(part, (list, tuple)):
+        return [_renamed(x, key) for x in part]
+    return part
+
+
+def _condition(row: Sequence[Any]) -> list[Any]:
+    head, *rest = row
+    if head in ("index", "number"):
+        return [head, (_expression if head == "index" else _identifier)(rest[0])]
+    return [head, *(_condition(r) if isinstance(r, (list, tuple)) else r for r in rest)]
+
+
+def _expression(text: str) -> str:
+    """An index expression over variables of host.py."""
+    return re.sub(r"[^\W\d][\w.]*", lambda found: found[0] if found[0] in ("min", "max") else _identifier(found[0]), text)
 
 
 def _extents(manifest: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
@@ -208,6 +249,7 @@ def _value(scalar: Mapping[str, Any]) -> str:
 def _argument(name: str, bound: Mapping[str, str], kernel: Mapping[str, Any]) -> str:
     if name.endswith(".address"):
         return f'tensors["{bound[name.removesuffix(".address")]}"].buffer_address()'
+    name = _identifier(name)
     scalar = next((s for s in kernel["scalars"] if s["name"] == name), None)
     if scalar is None or scalar["value"] is not None or scalar["dtype"] not in ("f32", "bf16"):
         return name

@@ -7,14 +7,25 @@ from dataclasses import dataclass, field
 
 from pypto_dsl.codegen.keywords import CPP_KEYWORDS
 from pypto_dsl.compiler.dtypes import DType
-from pypto_dsl.compiler.index import Index, Spelling
+from pypto_dsl.compiler.index import C, Index, Spelling
 from pypto_dsl.compiler.index import text as index_text
 from pypto_dsl.compiler.span import Span
+from pypto_dsl.compiler.tile_ir.placed import OWN
+
+# What no name of a user's may be in a kernel: C++'s words, and ours.
+KEYWORDS = CPP_KEYWORDS | {"item", "start", "count", "tile_row", "tile_col", "lane", "main", "kernel_main"}
+
+
+def identifier(name: str) -> str:
+    """A name as a variable: placement's own names plain, in users' dots become underscores, and reserved words get one at the end."""
+    if name.startswith(OWN):
+        return name.removeprefix(OWN)
+    plain = name.replace(".", "_")
+    return f"{plain}_" if plain in KEYWORDS else plain
+
 
 # Page numbers, extents and offsets are 32-bit words that are never negative.
-CPP = Spelling("{a} / {b}", "{a} % {b}", "{a} < {b} ? {a} : {b}", "{a} > {b} ? {a} : {b}", frozenset())
-# What no name of a kernel may be: C++'s words, and ours.
-KEYWORDS = CPP_KEYWORDS | {"item", "start", "count", "lane", "main", "kernel_main"}
+CPP = Spelling(C.floordiv, C.modulo, C.minimum, C.maximum, C.call_like, identifier)
 
 
 @dataclass

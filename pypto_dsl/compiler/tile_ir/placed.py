@@ -16,6 +16,14 @@ from pypto_dsl.compiler.tile_ir.nodes import Buffer, PlacedStatement
 # ---- Ascend: instructions on buffers ---------------------------------------------------------------------------------
 
 
+OWN = "kernel."  # before the names that placement gives loops and coordinates: no name of a user's has it
+
+
+def own(name: str) -> str:
+    """A variable that placement makes, as Tile IR calls it; emitters spell it as ``name``, and users' variables of that name otherwise."""
+    return OWN + name
+
+
 @dataclass(frozen=True)
 class BufferRef:
     """A buffer at an element offset, optionally reinterpreted as another dtype of the same width."""

@@ -13,7 +13,9 @@ from pypto_dsl.compiler.placement.ascend.storage import static
 from pypto_dsl.compiler.placement.ascend.walk import Body, map_bodies
 from pypto_dsl.compiler.tile_ir.ascend import Call, CopyFractals, Drain, IsZero, Position, Queue
 from pypto_dsl.compiler.tile_ir.nodes import Accumulate, Buffer, For, Let, Load, Statement, Store
-from pypto_dsl.compiler.tile_ir.placed import BufferRef, QueueAction
+from pypto_dsl.compiler.tile_ir.placed import BufferRef, QueueAction, own
+
+LINE = own("line")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +61,7 @@ def _accumulate(s: Accumulate, machine: Machine, declared: list[Statement]) -> l
     _check(s, machine)
     fractal, lanes = machine.fractal, machine.fractal * machine.fractal
     steps, mm, nn = minimum(s.step, s.k - var(s.var)), s.m, s.n
-    up = {"m": ceildiv(mm, fractal), "n": ceildiv(nn, fractal), "k": ceildiv(var(f"{s.var}Step"), fractal)}
+    up = {"m": ceildiv(mm, fractal), "n": ceildiv(nn, fractal), "k": ceildiv(var(own(f"{s.var}Step")), fractal)}
     a = _operand(s.a, "A", "m", "k", s.a_transposed, up, machine)
     b = _operand(s.b, "B", "k", "n", s.b_transposed, up, machine)
     acc = _fractal_buffer(s.target, machine)
@@ -67,12 +69,12 @@ def _accumulate(s: Accumulate, machine: Machine, declared: list[Statement]) -> l
         declared.append(_queue(operand.l1, positions[0], s.a.slots))
         declared.append(_queue(operand.l0, positions[1], s.a.slots))
     declared.append(_queue(acc, "CO1", 1))
-    body: list[Statement] = [Let(f"{s.var}Step", steps)]
+    body: list[Statement] = [Let(own(f"{s.var}Step"), steps)]
     for load in s.loads:
-        body += _load(load, {a.l1.name: a, b.l1.name: b}, (steps, var(f"{s.var}Step")), machine)
+        body += _load(load, {a.l1.name: a, b.l1.name: b}, (steps, var(own(f"{s.var}Step"))), machine)
     for operand in (a, b):
         body += _to_operand_memory(operand, lanes, s)
-    arguments = (mm, nn, var(f"{s.var}Step"), IsZero(var(s.var)))
+    arguments = (mm, nn, var(own(f"{s.var}Step")), IsZero(var(s.var)))
     refs = BufferRef(a.l0, ZERO), BufferRef(b.l0, ZERO)
     body += [QueueAction("deque", a.l0), QueueAction("deque", b.l0)]
     body.append(Call("mmad", (BufferRef(acc, ZERO),), refs, arguments=arguments, span=s.span, note=s.text))
@@ -130,12 +132,12 @@ def _load(load: Load, operands: dict[str, _Operand], step: tuple[Index, Index], 
 
 def _to_operand_memory(o: _Operand, lanes: int, s: Accumulate) -> list[Statement]:
     """One load per line of fractals: down a column of L1 or across its columns."""
-    line = var("line")
+    line = var(LINE)
     source = line * lanes if o.across else line * o.inner * lanes
     arguments = (o.inner, o.height if o.across else as_index(1), o.transpose)
     target = BufferRef(o.l0, line * o.inner * lanes)
     call = Call("load_fractals", (target,), (BufferRef(o.l1, source),), arguments=arguments, span=s.span)
-    loop = For("line", ZERO, o.outer, as_index(1), "parallel", (call,), f"{o.l1.name}: one line of fractals at a time")
+    loop = For(LINE, ZERO, o.outer, as_index(1), "parallel", (call,), f"{o.l1.name}: one line of fractals at a time")
     return [QueueAction("deque", o.l1), QueueAction("alloc", o.l0), loop, QueueAction("enque", o.l0), QueueAction("free", o.l1)]
 
 

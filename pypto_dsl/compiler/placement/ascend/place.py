@@ -18,8 +18,9 @@ from pypto_dsl.compiler.placement.ascend.walk import Body, buffers_of, replace_b
 from pypto_dsl.compiler.placement.host_steps import names_between, place_steps
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Accumulate, For, Grid, Let, Load, Program, Statement, Step, TileKernel, Workspace
+from pypto_dsl.compiler.tile_ir.placed import own
 
-CORE, CORES, ITEM = "core", "cores", "item"  # what an emitter spells as the core's number, their count, and the item in hand
+CORE, CORES, ITEM = own("core"), own("cores"), own("item")  # what an emitter spells as the core's number, their count, and the item in hand
 ITEMS = "items"  # property: how many items a launch has, as index text
 
 

@@ -53,6 +53,16 @@ def _least(extent: Index) -> tuple[Index, ...]:
     return (*_least(atom.a), *_least(atom.b)) if isinstance(atom, Compound) and atom.op == "min" else (extent,)
 
 
+def _one_of(extent: Index) -> tuple[Index, ...]:
+    """Extents of which ``extent`` is one: the sides of a minimum or maximum in it, with what is added to that."""
+    for monomial, coefficient in extent.terms:
+        atom = monomial[0] if len(monomial) == 1 and coefficient == 1 else None
+        if isinstance(atom, Compound) and atom.op in ("min", "max"):
+            rest = extent - Index(((monomial, 1),))
+            return (*_one_of(atom.a + rest), *_one_of(atom.b + rest))
+    return (extent,)
+
+
 def upper_bound(extent: Index) -> int | None:
     """A constant that ``extent`` does not exceed, from its own form: constants, minima with one, their quotients and positive sums."""
     if extent.constant is not None:
@@ -164,8 +174,8 @@ def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writ
 
 
 def _gap(start: Index, count: Index, whole: Index, size: int) -> Index | None:
-    """What the dimension goes on by behind start + count, a minimum of whole tiles and one other side; None for any other minimum."""
-    ends = {start + side for side in _least(count) if (side % size).constant != 0}
+    """What the dimension goes on by behind start + count, which is one of whole tiles and one other extent; None for any other."""
+    ends = {start + side for side in _one_of(count) if (side % size).constant != 0}
     return whole - ends.pop() if len(ends) == 1 else None
 
 

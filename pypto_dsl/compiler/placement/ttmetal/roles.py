@@ -12,6 +12,7 @@ from pypto_dsl.compiler.placement.ttmetal.rings import scope_of
 from pypto_dsl.compiler.placement.ttmetal.select import COL, ROW, reads, walk, writes
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Buffer, Constant, For, If, Let, Load, Pad, Param, ScalarRead, Statement, Store, TileKernel
+from pypto_dsl.compiler.tile_ir.placed import own
 from pypto_dsl.compiler.tile_ir.ttmetal import (
     Axis,
     Comment,
@@ -38,6 +39,8 @@ from pypto_dsl.compiler.tile_ir.ttmetal import (
 ZERO, ONE = as_index(0), as_index(1)
 COMBINE = {"sum": "add", "max": "maximum"}
 
+ITEM, START, COUNT = own("item"), own("start"), own("count")  # the item in hand; which items are this core's
+
 
 @dataclass(frozen=True)
 class Slicer:
@@ -61,7 +64,7 @@ class Slicer:
         prefix = ZERO
         for name, extent in zip(grid.vars[:-1], grid.extents[:-1], strict=True):
             prefix = prefix * extent + var(name)
-        plain = page.substitute({grid.vars[-1]: var("item") - prefix * grid.extents[-1]})
+        plain = page.substitute({grid.vars[-1]: var(ITEM) - prefix * grid.extents[-1]})
         return page if plain.variables() & set(grid.vars) else plain
 
 
@@ -101,9 +104,9 @@ def _role(k: Slicer, role: RoleName, cut: Callable[[Slicer, Sequence[Statement],
     body = [s for s in body if not isinstance(s, Let)]
     counts, body = _counts(kernel, body)
     head = _needed([*coordinates, *_top_lets(kernel.body), *counts], body)
-    counted = "item" not in variables([*head, *body])
-    start, stop = (ZERO, var("count")) if counted else (var("start"), var("start") + var("count"))
-    return RoleBody(role, (), (), (*once, For("item", start, stop, ONE, "parallel", (*head, *body)), *after))
+    counted = ITEM not in variables([*head, *body])
+    start, stop = (ZERO, var(COUNT)) if counted else (var(START), var(START) + var(COUNT))
+    return RoleBody(role, (), (), (*once, For(ITEM, start, stop, ONE, "parallel", (*head, *body)), *after))
 
 
 def _counts(kernel: TileKernel, body: Sequence[Statement]) -> tuple[list[Let], list[Statement]]:
@@ -140,7 +143,7 @@ def bind_arguments(kernel: TileKernel, target: Target) -> TileKernel:
         words = [w for s in flat(role.body) if isinstance(s, Compute) for w in s.words]
         used = variables(role.body) | {w.name for w in words if isinstance(w, ScalarRead)}
         arguments = [f"{p.name}.address" for p in params] + [s.name for s in kernel.scalars if s.name in used]
-        share = [n for n in ("start", "count") if n in used]
+        share = [n for n in (START, COUNT) if n in used]
         return replace(role, arguments=(*arguments, *share), accessors=tuple(params))
 
     return replace(kernel, body=tuple(bind(s) if isinstance(s, RoleBody) else s for s in kernel.body))
@@ -148,7 +151,7 @@ def bind_arguments(kernel: TileKernel, target: Target) -> TileKernel:
 
 def _coordinates(kernel: TileKernel) -> list[Let]:
     """The grid's coordinates from the item number, last one fastest."""
-    rest = var("item")
+    rest = var(ITEM)
     lets: list[Let] = []
     for i, (name, extent) in reversed(list(enumerate(zip(kernel.grid.vars, kernel.grid.extents, strict=True)))):
         lets.insert(0, Let(name, rest if i == 0 else modulo(rest, extent), 32))

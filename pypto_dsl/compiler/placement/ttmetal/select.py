@@ -38,9 +38,10 @@ from pypto_dsl.compiler.tile_ir.nodes import (
     TileKernel,
     Write,
 )
+from pypto_dsl.compiler.tile_ir.placed import own
 from pypto_dsl.compiler.tile_ir.ttmetal import Axis, FillTile, MapTiles, MatmulTiles, Pack, ReduceTiles, TileOp, TileRef
 
-ROW, COL = "tile_row", "tile_col"  # loop variables over the tiles of a statement
+ROW, COL = own("tile_row"), own("tile_col")  # loop variables over the tiles of a statement
 
 
 @dataclass

@@ -11,6 +11,7 @@ import numpy as np
 
 from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.compiler.errors import CompilerBug
+from pypto_dsl.compiler.placement.ttmetal.roles import COUNT, START
 from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index, integers, run_steps
 from pypto_dsl.runtime.emulator.ttmetal.machine import ROLES, Built, DramTensor, Launch, Ring, build, launch
 from pypto_dsl.runtime.formats import POISON, Array, Pages, page_count, tile_format, tilize, untilize
@@ -136,7 +137,7 @@ def _run_kernel(kernel: Mapping[str, Any], manifest: Mapping[str, Any], files: M
             raise CompilerBug("emulator.ttmetal", f"{kernel['name']} sees `{p['tensor']}` in two shapes")
         words[f"{p['name']}.address"] = memory.addresses[first]
     written = {p["tensor"] for p in kernel["params"] if _written(kernel, p["name"])}
-    arguments = {role: [[{**words, "start": s, "count": n}[a] for a in kernel["roles"][role]["arguments"]] for s, n in split(items, cores)]
+    arguments = {role: [[{**words, START: s, COUNT: n}[a] for a in kernel["roles"][role]["arguments"]] for s, n in split(items, cores)]
                  for role in ROLES}
     objects = builder(texts(kernel, files), {role: compile_arguments(kernel, role) for role in ROLES}, kernel["fp32_dest"])
     rings = [Ring(r["index"], r["dtype"], evaluate([r["pages"]], words)[0], r["page_bytes"]) for r in kernel["rings"]]
