@@ -153,10 +153,11 @@ for target in ("ascend-a2", "tt-wormhole"):
     "pass": """
 from pypto_dsl.compiler import pipeline
 from pypto_dsl.cli.opt import results
-pipeline.GRAPH_PASSES["drop_double_negation"] = lambda graph, target: drop_double_negation(graph)
-text = "kernel k(%x: f32[4]) { %a = neg(%x)  %b = neg(%a)  %c = exp(%b)  return %c }"
-printed = results(text, "k.ptir", ("drop_double_negation", "canonicalize"), "llvm-cpu", spans=False)
-assert "exp(%x)" in printed[1][1] and "neg" not in printed[2][1], printed
+pipeline.GRAPH_PASSES["double_by_add"] = lambda graph, target: double_by_add(graph)
+text = "kernel k(%x: f32[4]) { %two = constant(value = 2.0)  %a = mul(%x, %two)  %c = exp(%a)  return %c }"
+printed = results(text, "k.ptir", ("promote", "canonicalize", "double_by_add", "canonicalize"), "llvm-cpu", spans=False)
+assert "mul(%x" in printed[2][1], "another pass does already what the page's example does"
+assert "%a = add(%x, %x)" in printed[3][1] and "mul" not in printed[4][1] and "constant" not in printed[4][1], printed
 """,
     "table": """
 from pypto_dsl.compiler import pipeline
@@ -166,10 +167,13 @@ from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
 exec(RECIPES["pass"])
 exec(RECIPE)
-names = [name for name in GRAPH_PASSES if name != "drop_double_negation"]
-assert names == list(pipeline.GRAPH_PASSES) and len(names) == len(GRAPH_PASSES) - 1
+names = [name for name in GRAPH_PASSES if name != "double_by_add"]
+assert len(names) == len(GRAPH_PASSES) - 1, "the page's table has lost its example, double_by_add"
+assert names == [name for name in pipeline.GRAPH_PASSES if name != "double_by_add"], (
+    "the table of passes in docs/architecture.md, 'Add a pass', must equal GRAPH_PASSES of pypto_dsl/compiler/pipeline.py"
+    f" and have double_by_add besides: the page has {names}, the code {list(pipeline.GRAPH_PASSES)}")
 pipeline.GRAPH_PASSES = GRAPH_PASSES
-pipeline.lower(read_graph("kernel k(%x: f32[4]) { %a = neg(%x)  return %a }", "k.ptir"), "llvm-cpu")
+pipeline.lower(read_graph("kernel k(%x: f32[4]) { %a = add(%x, %x)  %b = mul(%a, %a)  return %b }", "k.ptir"), "llvm-cpu")
 """,
     "check": """
 import sys
@@ -178,13 +182,14 @@ import filecheck
 from pypto_dsl.cli.opt import results
 from pypto_dsl.compiler import pipeline
 exec(RECIPES["pass"])
-pipeline.GRAPH_PASSES["drop_double_negation"] = lambda graph, target: drop_double_negation(graph)
+pipeline.GRAPH_PASSES["double_by_add"] = lambda graph, target: double_by_add(graph)
 script = filecheck.script(RECIPE)
 printed = dict(results(RECIPE, "k.ptir", script.passes, script.target, spans=False))
 wrong = filecheck.check(script.checks, printed["canonicalize"])
 assert not wrong, wrong
 promoted = results(RECIPE, "k.ptir", ("promote",), script.target, spans=False)[-1][1]
-assert promoted.count("dtype = bf16") == 2 and printed["canonicalize"].count("constant(") == 1, promoted
+joined = results(RECIPE, "k.ptir", ("promote", "canonicalize"), script.target, spans=False)[-1][1]
+assert promoted.count("dtype = bf16") == 2 and joined.count("constant(") == 1, promoted
 """,
     "target": """
 import tomllib
