@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from kernels import Case, graph
 
-from pypto_dsl.compiler.dtypes import BF16, F32, F64
+from pypto_dsl.compiler.dtypes import BF16, F16, F32, F64
 from pypto_dsl.compiler.errors import CompilerBug, KernelError
 from pypto_dsl.compiler.index import as_index, var
 from pypto_dsl.compiler.ops import REGISTRY as R
@@ -99,7 +99,7 @@ def test_a_core_has_32_circular_buffers():
 
 
 def test_operations_without_a_spelling():
-    refused(R["matmul"], ("a", F32, ("M", "K")), ("b", F32, ("K", "N")), code="PT502")
+    refused(R["matmul"], ("a", F16, ("M", "K")), ("b", F16, ("K", "N")), code="PT502")
     assert "there is no product" in refused(lambda x: R["prod"](x, -1, True), ("x", F32, ("M", "N")), code="PT502")
     assert "24 bits" in refused(R["remainder"], ("x", F32, ("M", "N")), ("y", F32, ("M", "N")), code="PT502")
     assert "a float's bits" in refused(R["copysign"], ("x", F32, ("M", "N")), ("y", F32, ("M", "N")), code="PT502")
