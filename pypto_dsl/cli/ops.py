@@ -120,10 +120,10 @@ def of_language(name: str) -> dict[str, str]:
     try:
         namespace.lookup(name)
     except namespace.UnknownName as unknown:
-        known = unknown.diagnostic
-        instead = f"; {known.help.replace('`pypto.', '`')}" if known.code == "PT127" or "dir(pypto)" not in known.help else ""
-        reason = f": {known.message.partition(': ')[2]}" if known.code == "PT127" else ""
-        raise click.BadParameter(f"there is no operation {name}{reason}{instead}", param_hint="NAME") from None
+        _, colon, reason = unknown.diagnostic.message.partition(": ")
+        help = unknown.diagnostic.help.replace("`pypto.", "`")
+        instead = "" if "dir(pypto)" in help else f"; {help}"  # where nothing is near
+        raise click.BadParameter(f"there is no operation {name}{colon}{reason}{instead}", param_hint="NAME") from None
     raise CompilerBug("ptc ops", f"{name} is a public name that is not listed")
 
 
