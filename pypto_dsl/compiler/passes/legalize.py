@@ -18,7 +18,7 @@ from pypto_dsl.compiler.ops.definition import OpDefinition, build, call_of, expa
 from pypto_dsl.compiler.passes.promote import cast_to, promote_op
 from pypto_dsl.compiler.passes.rebuild import rebuild
 from pypto_dsl.compiler.passes.reductions import join_axes
-from pypto_dsl.compiler.targets import Target
+from pypto_dsl.compiler.targets import Target, available
 
 # Operations that move or make data: no target computes anything for them.
 STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "empty", "reshape", "permute", "view", "insert", "clone", "expand_clone",
@@ -204,6 +204,12 @@ def _through(source: DType, result: DType, target: Target) -> DType | None:
     return None if step is None else BY_NAME[step]
 
 
+def _having(op: Op, dtypes: Sequence[DType], result: DType) -> str:
+    """The targets that have an operation, or whose host evaluates what they lack: `: llvm-cpu`; "" where there is none."""
+    found = [t.name for t in available() if t.native(op.opcode, tuple(dtypes), result) or t.limit("host")]
+    return f": {', '.join(found)}" if found else ""
+
+
 def _unsupported(op: Op, dtypes: Sequence[DType], result: DType, target: Target, part_of: str) -> Exception:
     has = sorted(target.ops.get(op.opcode, ()))
     operands = ", ".join(d.name for d in dtypes)
@@ -212,7 +218,7 @@ def _unsupported(op: Op, dtypes: Sequence[DType], result: DType, target: Target,
     why = target.table("lacks").get(op.opcode)
     if why is not None:
         notes: tuple[str, ...] = (why,)
-        help = f"write {f'{part_of} with other operations' if part_of else 'it with other operations'}, or choose another target"
+        help = f"write {part_of or 'it'} with other operations, or choose a target that has {op.opcode}{_having(op, dtypes, result)}"
     elif has:
         notes = (f"{target.name} has {op.opcode} on {', '.join(has)}",)
         first = BY_NAME.get(has[0].split(",")[0].split("->")[0])
@@ -220,6 +226,6 @@ def _unsupported(op: Op, dtypes: Sequence[DType], result: DType, target: Target,
         help = f"cast the operands to a dtype that the target has{as_}, or choose another target"
     else:
         notes = (f"{target.name} has no {op.opcode} on any dtype, and it is not built from other operations",)
-        help = f"write {f'{part_of} with other operations' if part_of else 'it with other operations'}, or choose another target"
+        help = f"write {part_of or 'it'} with other operations, or choose a target that has {op.opcode}{_having(op, dtypes, result)}"
     return error("PT502", f"{what}{part} is not supported on target {target.name}", op.span, notes=notes, help=help,
                  target=target.name, op=op.opcode, dtypes=[d.name for d in dtypes], part_of=part_of)
