@@ -154,7 +154,8 @@ def in_users_words(found: Diagnostic, graph: Graph) -> Diagnostic:
     def spelled(text: str) -> str:
         return pattern.sub(lambda m: names[m[0]], text)
 
-    return replace(found, message=spelled(found.message), help=spelled(found.help), notes=tuple(map(spelled, found.notes)))
+    others = tuple(replace(label, text=spelled(label.text)) for label in found.others)
+    return replace(found, message=spelled(found.message), help=spelled(found.help), notes=tuple(map(spelled, found.notes)), others=others)
 
 
 def _positional(signature: inspect.Signature, bound: Mapping[str, Any]) -> list[Any]:
