@@ -70,6 +70,11 @@ _REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__",
 class UnknownName(KernelError, AttributeError):
     """A name that the language does not have; an AttributeError, so that `hasattr` works."""
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether PyPTO has the name, and this language does not, for a reason."""
+        return self.diagnostic.code == "PT127"
+
 
 def unknown(what: str, owner: str, name: str, every: Iterable[str]) -> UnknownName:
     """The error of ``owner`` (a phrase) for ``name``: PT127 for what PyPTO has and this language does not, else PT109.

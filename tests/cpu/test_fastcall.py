@@ -37,6 +37,9 @@ def test_the_launcher_gives_the_bits_of_the_long_way(name: str) -> None:
         return
     for extents in EXTENTS:
         arrays, scalars = arguments(name, extents, 5)
+        if name == "column_max" and not extents["M"]:  # there is no largest of nothing: PT710 in the long way
+            assert not launch(name, program, arrays, scalars, np.full(extents["N"], 77, np.float32))
+            continue
         want = long_way(name, arrays, scalars, program)
         out = np.full_like(want, 77)
         assert launch(name, program, arrays, scalars, out)
