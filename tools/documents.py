@@ -196,7 +196,7 @@ def accuracy_page() -> str:
              "|---|---:|---:|---|---:|---:|---|"]
     for name in names:
         if found := records.get(("f32", name)):
-            inputs = "all" if found["inputs"] == "all" else f"{found['count']:,} pairs"
+            inputs = f"{found['count']:,} pairs" if found["inputs"] == "grid" else found["inputs"]
             lines.append(_swept(name, f"{_limit(name, 'f32'):g}", *_found(found, 9, inputs), f"{found['revision']}, {found['date']}"))
     lines += ["", *AFTER_SINGLE.split("\n")]
     for name in names:

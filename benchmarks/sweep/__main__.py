@@ -37,9 +37,11 @@ def candidates(dtype: str) -> list[str]:
 @click.option("--output", default=RESULTS, type=click.Path(dir_okay=False, path_type=Path), show_default=True,
               help="The records; those of other operations stay.")
 @click.option("--inputs", default=0, help="So many f32 inputs only (a power of two), for a quick look; nothing is recorded.")
+@click.option("--every", default=1, help="Only every so many-th f32 input of functions of one number (a power of two), recorded as such.")
 @click.option("--missing", is_flag=True, help="Only operations without a record.")
 @click.option("--list", "only_list", is_flag=True, help="Print the names and stop.")
-def main(names: tuple[str, ...], dtype: str, level: str | None, output: Path, inputs: int, missing: bool, only_list: bool) -> None:
+def main(names: tuple[str, ...], dtype: str, level: str | None, output: Path, inputs: int, every: int, missing: bool,
+         only_list: bool) -> None:
     """Sweep operations and record the worst error of each.
 
     f32: all 2^32 inputs, or a grid of 2^27 pairs; f16 and bf16: all 2^16; f64: a sample against mpmath. Without NAMES all of them. On one
@@ -56,7 +58,7 @@ def main(names: tuple[str, ...], dtype: str, level: str | None, output: Path, in
     for name in chosen:
         case = CASES[name]
         if dtype == "f32":
-            found = single(case, level, inputs or (1 << 32 if case.operands == 1 else PAIRS))
+            found = single(case, level, inputs or ((1 << 32) // every if case.operands == 1 else PAIRS))
         else:
             found = double(case, level) if dtype == "f64" else half(case, dtype, level)
         wrong = f"; {found['wrong']} wrong, first {', '.join(found['wrong_at'])}" if found["wrong"] else ""

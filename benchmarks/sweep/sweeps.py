@@ -93,7 +93,8 @@ def single(case: Case, level: str | None, total: int) -> Record:
             return [float(np.array([number], np.uint32).view(np.float32)[0]).hex()]
         return [float(x[number % CHUNK]).hex() for x in grid(case.name, number // CHUNK, CHUNK)]
 
-    found = record(case, "f32", "all" if case.operands == 1 else "grid", count * CHUNK, report, place, own)
+    inputs = "grid" if case.operands == 2 else "all" if step == 1 else f"every {step}th"
+    found = record(case, "f32", inputs, count * CHUNK, report, place, own)
     progress.path.unlink(missing_ok=True)
     return found
 
