@@ -9,6 +9,7 @@ import textwrap
 
 from tree import ROOT
 
+import pypto_dsl as pypto
 from pypto_dsl.compiler import catalogue
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.frontend.namespace import NAMES
@@ -51,5 +52,6 @@ def test_every_public_name_is_on_the_page() -> None:
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", PAGE)] == []
 
 
-def test_codes_on_the_page_exist() -> None:
+def test_codes_and_names_on_the_page_exist() -> None:
+    assert all(hasattr(pypto, name) for name in re.findall(r"\bDT_\w+|(?<=pypto\.)\w+", PAGE))
     assert set(re.findall(r"PT\d{3}", PAGE)) <= set(catalogue.entries())
