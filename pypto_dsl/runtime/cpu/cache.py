@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import logging
 import os
 import re
@@ -26,7 +25,10 @@ _MAGIC = b"pypto_dsl object 1\n"
 _DIGEST = 32  # bytes of SHA-256
 DEFAULT_LIMIT = 1 << 30
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_WRITES_BETWEEN_LOOKS = 32  # a process looks how large the cache is with its first write and then every so many
+# A process looks how large a cache is with its first write there, and then after so many, or so much of the limit.
+_WRITES_BETWEEN_LOOKS = 256
+_SHARE_BETWEEN_LOOKS = 16
+_written: dict[tuple[Path, int | None], tuple[int, int]] = {}  # by folder and limit: writes, and bytes since the last look
 _ABANDONED_SECONDS = 3600  # a temporary file this old belongs to a process that died
 
 
@@ -52,7 +54,6 @@ class ObjectCache:
     def __init__(self, directory: Path | None, limit: int | None = None) -> None:
         self.directory = directory
         self.limit = size_limit() if limit is None else limit
-        self._writes = itertools.count()
 
     def get(self, parts: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
         """The object for ``parts`` (kernel text, versions, processor, options), made and kept when it is not there."""
@@ -110,7 +111,17 @@ class ObjectCache:
             if temporary:
                 _remove(Path(temporary))
             return
-        if next(self._writes) % _WRITES_BETWEEN_LOOKS == 0:
+        self._count(len(body))
+
+    def _count(self, size: int) -> None:
+        """Look how large the cache is once in a while: to list a large folder takes longer than to write an entry."""
+        if self.directory is None:
+            return
+        writes, pending = _written.get((self.directory, self.limit), (0, 0))
+        pending += size
+        look = writes % _WRITES_BETWEEN_LOOKS == 0 or (self.limit is not None and pending * _SHARE_BETWEEN_LOOKS >= self.limit)
+        _written[self.directory, self.limit] = writes + 1, 0 if look else pending
+        if look:
             self.trim()
 
     def trim(self) -> int:
