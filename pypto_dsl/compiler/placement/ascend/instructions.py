@@ -195,7 +195,7 @@ def _compare_integers(s: BlockSelector, name: str, dst: BufferRef, first: Operan
 
 
 def mask_at(s: BlockSelector, operand: Operand, extent: Extent) -> BufferRef:
-    """A BOOL operand as a mask of bits: as it is, or made from a buffer of bytes or a number."""
+    """A BOOL operand as a mask of bits: as it is, or made from a buffer of bytes or a number. PT502 for one known when the kernel runs."""
     if isinstance(operand, str):
         held = s.held[operand]
         if held.extent != extent:
@@ -209,6 +209,10 @@ def mask_at(s: BlockSelector, operand: Operand, extent: Extent) -> BufferRef:
         whole = half if source.extent == extent else s.expand(Held(half, source.extent), extent)
         _compare_call(s, "NE", mask, whole, Constant(0.0, F16), extent)
         return mask
+    if isinstance(operand, ScalarRead):
+        name = s.machine.target.name
+        raise error("PT502", f"`{operand.name}` is a BOOL known when the kernel runs, of which {name} makes no mask", s.span,
+                    help="pass a tensor of shape [1], or an INT32 and compare it with 0", target=name)
     if not isinstance(operand, Constant):
         raise CompilerBug("ascend.instructions", f"{operand} is no mask")
     bits = Constant(0xFFFF if operand.value else 0, U16)
