@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.sweep import precise
-from benchmarks.sweep.__main__ import RESULTS, read
-from benchmarks.sweep.cases import BINARY, CASES, PLACES, UNARY, Array, Kernel, graph
+from benchmarks.sweep.__main__ import DTYPES, RESULTS, candidates, read
+from benchmarks.sweep.cases import BINARY, CASES, PLACES, UNARY, Array, Kernel, bound, graph
 from benchmarks.sweep.exact import Exact, Report
 from benchmarks.sweep.grids import SPECIAL, grid
 from benchmarks.sweep.sweeps import compare, every_half, half, single
@@ -21,6 +21,8 @@ from pypto_dsl.runtime.cpu import jit
 
 RECORDS = read(RESULTS)
 LEVELS = [level.name for level in jit.host_levels()]
+ULP_16 = {"f16": 2.0**-13, "bf16": 2.0**-16}  # an ulp of f32 in theirs
+THINNED = {"lgamma": 16, "digamma": 16}  # every 16th f32 input: their exact values take 100 ns each
 
 
 def test_every_operation_of_one_number_is_swept() -> None:
@@ -33,6 +35,18 @@ def test_every_operation_of_one_number_is_swept() -> None:
             assert name in found, name
     for case in CASES.values():
         Exact(case)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_case_has_a_record_within_its_bound(dtype: str) -> None:
+    for name in candidates(dtype):
+        found = RECORDS[name, dtype]
+        allowed = bound(CASES[name].operation, "f64" if dtype == "f64" else "f32")
+        if dtype in ULP_16:
+            allowed = 0.5 + allowed * ULP_16[dtype]
+        assert found["worst"] <= allowed and found["wrong"] == 0, found
+        single = (1 << 32) // THINNED.get(name, 1) if name in UNARY else 1 << 27
+        assert found["count"] >= {"f32": single, "f64": 4096}.get(dtype, 1 << 16), found
 
 
 def drawn(case: str) -> list[Array]:
