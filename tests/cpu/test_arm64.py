@@ -27,7 +27,7 @@ def elementwise() -> Iterator[str]:
     """Operations of one or two tensors that the CPU target computes itself in f32 and has a bound for."""
     for name in targets.load("llvm-cpu").data["bounds"]["f32"]:
         op = REGISTRY[name]
-        if len(op.operands) in (1, 2) and all(p.kind == "tensor" for p in op.parameters[:len(op.operands)]):
+        if op.family in ("elementwise", "compare") and len(op.operands) in (1, 2):
             yield name
 
 

@@ -189,11 +189,11 @@ def test_logical_operations_mix_dtypes() -> None:
 
 
 def test_accepted_dtypes_are_of_the_table() -> None:
-    """A dtype table names dtypes once, and BOOL only where bits or truth are meant."""
+    """A dtype table names dtypes once, and BOOL only where bits or truth are meant (the mask of an attention)."""
     for definition in REGISTRY.values():
         table = definition.dtypes
         if table is not None:
             assert len(set(table)) == len(table)
-            assert BOOL not in table or definition.family in ("elementwise", "compare"), definition.name
+            assert BOOL not in table or definition.family in ("elementwise", "compare", "attention"), definition.name
         for dtype in definition.expands or ():
             assert table is None or dtype in table or dtype in (F32, I32), definition.name
