@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pypto_dsl.codegen.llvm.builder import F64, Builder, Type, Value
+from pypto_dsl.codegen.llvm.math.error import gelu_argument
 from pypto_dsl.codegen.llvm.math.tables import at_least, at_most, copysign, two_product, two_sum
 from pypto_dsl.codegen.llvm.math.wide import constant, polynomial
 
@@ -109,14 +110,8 @@ def gelu_erf(b: Builder, x: Value) -> Value:
 def gelu_tanh(b: Builder, x: Value) -> Value:
     """x/(1 + e^(-2u)), u = sqrt(2/pi)(x + 0.044715 x^3), with 2u in two parts; -0 at -inf."""
     a = at_most(b, b.intrinsic("llvm.fabs", x), 40.0)
-    linear, linear_low = polynomial("double_gelu_linear")
-    cubic, cubic_low = polynomial("double_gelu_cubic")
-    square, square_low = two_product(b, a, a)
-    high, low = two_product(b, cubic, square)
-    low = b.fma(square, cubic_low, b.fma(square_low, cubic, low)) + linear_low
-    inner, inner_low = two_sum(b, b.constant(x.type, linear), high)
-    argument, argument_low = two_product(b, a, inner)
-    argument_low = b.fma(a, inner_low + low, argument_low)
+    (linear, linear_low), (cubic, cubic_low) = polynomial("double_gelu_linear"), polynomial("double_gelu_cubic")
+    argument, argument_low = gelu_argument(b, a, (linear, linear_low), (cubic, cubic_low))
     finite = b.select(b.compare("olt", x, -40.0), b.constant(x.type, -40.0), x)
     return _gated(b, finite, -argument, -argument_low)
 

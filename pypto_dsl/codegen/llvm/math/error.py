@@ -102,20 +102,23 @@ def _gelu_erf_everywhere(b: Builder, x: Value) -> Value:
     return b.select(b.compare("oge", x, 0.0), x - tail, -tail)  # zeros keep their sign: the tail of both is +0
 
 
+def gelu_argument(b: Builder, a: Value, linear: tuple[float, float], cubic: tuple[float, float]) -> tuple[Value, Value]:
+    """a (linear + cubic a^2) in two parts, of constants in two parts: twice what gelu takes the tanh of."""
+    square, square_low = two_product(b, a, a)
+    high, low = two_product(b, cubic[0], square)
+    low = b.fma(square, cubic[1], b.fma(square_low, cubic[0], low)) + linear[1]
+    inner, inner_low = two_sum(b, b.constant(a.type, linear[0]), high)
+    argument, argument_low = two_product(b, a, inner)
+    return argument, b.fma(a, inner_low + low, argument_low)
+
+
 def _gelu_tanh_everywhere(b: Builder, x: Value) -> Value:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), rewritten exactly as x/(1 + exp(-2u)).
 
     The argument 2u is kept in two parts: at x = -8 an error of one part in 2^24 would be 40 ulp of the result.
     """
     a = at_most(b, magnitude(b, x), 11.0)
-    linear, linear_low = constant_pair("gelu_linear")
-    cubic, cubic_low = constant_pair("gelu_cubic")
-    square, square_low = two_product(b, a, a)
-    high, low = two_product(b, cubic, square)
-    low = b.fma(square, cubic_low, b.fma(square_low, cubic, low)) + linear_low
-    inner, inner_low = two_sum(b, b.constant(x.type, linear), high)
-    argument, argument_low = two_product(b, a, inner)
-    argument_low = b.fma(a, inner_low + low, argument_low)
+    argument, argument_low = gelu_argument(b, a, constant_pair("gelu_linear"), constant_pair("gelu_cubic"))
     part = reduce(b, -argument)
     t = expm1_reduced(b, part.r - argument_low)
     e = scale(b, t + 1.0, part.shifted, part.number)

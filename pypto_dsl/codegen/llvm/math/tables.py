@@ -16,22 +16,25 @@ NAN = float("nan")
 INFINITY = float("inf")
 
 
+SINGLE = "coefficients.json"  # what functions in f32 are made of; ``tools/fit_cpu_math.py`` derives and writes it
+
+
 @cache
-def coefficients() -> dict[str, Any]:
-    """Fitted polynomials and tables by name; ``tools/fit_cpu_math.py`` derives and writes them."""
-    data: dict[str, Any] = json.loads(files("pypto_dsl.codegen.llvm.math").joinpath("coefficients.json").read_text("utf-8"))
+def coefficients(file: str = SINGLE) -> dict[str, Any]:
+    """Fitted polynomials and tables by name."""
+    data: dict[str, Any] = json.loads(files("pypto_dsl.codegen.llvm.math").joinpath(file).read_text("utf-8"))
     return data
 
 
-def polynomial(name: str) -> list[float]:
-    """The coefficients of a fitted polynomial, lowest degree first."""
-    result: list[float] = coefficients()[name]
+def polynomial(name: str, file: str = SINGLE) -> list[float]:
+    """The coefficients of a fitted polynomial, lowest degree first, or a constant's parts."""
+    result: list[float] = coefficients(file)[name]
     return result
 
 
-def constant(name: str) -> float:
+def constant(name: str, file: str = SINGLE) -> float:
     """A fitted or rounded constant."""
-    result: float = coefficients()[name]
+    result: float = coefficients(file)[name]
     return result
 
 

@@ -6,14 +6,12 @@ overflows on the way, and the last conversion rounds gradually into the subnorma
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
-from functools import cache
-from importlib.resources import files
-from typing import Any
+from functools import partial
 
 from pypto_dsl.codegen.llvm.builder import Builder, Value
+from pypto_dsl.codegen.llvm.math import tables
 from pypto_dsl.codegen.llvm.math.tables import INFINITY, NAN, at_least, at_most, copysign, magnitude
 
 ROUNDING = 6755399441055744.0  # 1.5 * 2^52: adding it leaves an f64's nearest integer in the low bits of the significand
@@ -23,23 +21,9 @@ TAN_EIGHTH, TAN_THREE_EIGHTHS = math.sqrt(2) - 1, math.sqrt(2) + 1  # tan(pi/8) 
 LARGE = 2.0**600  # stands for infinity where quotients of infinities have a limit
 
 
-@cache
-def coefficients() -> dict[str, Any]:
-    """Fitted polynomials and constants by name."""
-    data: dict[str, Any] = json.loads(files("pypto_dsl.codegen.llvm.math").joinpath("wide.json").read_text("utf-8"))
-    return data
-
-
-def polynomial(name: str) -> list[float]:
-    """The coefficients of a fitted polynomial, lowest degree first, or a constant's parts."""
-    result: list[float] = coefficients()[name]
-    return result
-
-
-def constant(name: str) -> float:
-    """A fitted constant."""
-    result: float = coefficients()[name]
-    return result
+WIDE = "wide.json"  # what functions in f64 are made of; ``tools/fit_wide_math.py`` derives and writes it
+polynomial = partial(tables.polynomial, file=WIDE)
+constant = partial(tables.constant, file=WIDE)
 
 
 def in_double(function: Callable[..., Value]) -> Callable[..., Value]:
