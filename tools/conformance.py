@@ -47,7 +47,7 @@ def measured(names: list[str]) -> conformance.Conformance:
 
 def suite() -> dict[str, float]:
     """What the default tests say: passed, seconds, processors."""
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "pytest"], cwd=ROOT, capture_output=True, text=True)
     last = done.stdout.strip().splitlines()[-1]
     passed, seconds = re.search(r"(\d+) passed", last), re.search(r"in ([\d.]+)s", last)
     if passed is None or seconds is None:
