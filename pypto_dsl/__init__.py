@@ -14,16 +14,16 @@ _MODULES = frozenset({"compiler", "codegen", "runtime", "frontend", "driver", "c
 
 def __getattr__(name: str) -> Any:
     if name == "runtime":  # the language enters PyPTO's names into it
-        importlib.import_module("pypto_dsl.frontend.namespace")
+        importlib.import_module("pypto_dsl.namespace")
     if name in _MODULES:
         return importlib.import_module(f"pypto_dsl.{name}")
     if name.startswith("__"):
         raise AttributeError(f"module 'pypto_dsl' has no attribute {name!r}")
-    found = importlib.import_module("pypto_dsl.frontend.namespace").lookup(name)
+    found = importlib.import_module("pypto_dsl.namespace").lookup(name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    names: list[str] = importlib.import_module("pypto_dsl.frontend.namespace").names()
+    names: list[str] = importlib.import_module("pypto_dsl.namespace").names()
     return sorted({*globals(), *names})

@@ -18,8 +18,8 @@ from pypto_dsl.compiler.dtypes import BY_NAME, F32
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
 from pypto_dsl.compiler.ops.definition import signature_text
 from pypto_dsl.compiler.ops.refused import REFUSED
-from pypto_dsl.frontend.namespace import public_doc, public_signature
 from pypto_dsl.frontend.spellings import TEXT_ONLY
+from pypto_dsl.namespace import public_doc, public_signature
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 NOTICE = "<!-- Written by tools/documents.py. Do not edit. -->"

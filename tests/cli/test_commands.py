@@ -14,8 +14,8 @@ from pypto_dsl.cli.root import COMMANDS, SUMMARIES
 from pypto_dsl.compiler import catalogue, pipeline, targets
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.frontend import targets as frontend_targets
-from pypto_dsl.frontend.namespace import public_doc
 from pypto_dsl.frontend.spellings import TEXT_ONLY
+from pypto_dsl.namespace import public_doc
 
 TARGETS = targets.names()
 PUBLIC = set(REGISTRY) - set(TEXT_ONLY)

@@ -12,8 +12,8 @@ from tree import ROOT
 import pypto_dsl as pypto
 from pypto_dsl.compiler import catalogue
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.frontend.namespace import NAMES
 from pypto_dsl.frontend.options import GROUPS
+from pypto_dsl.namespace import NAMES
 
 PAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"(?:<!-- raises: (PT\d{3}) -->\n)?```python\n(.*?\n)```", PAGE, re.S)

@@ -17,6 +17,7 @@ from pypto_dsl.cli.ops import describe, of_language
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.frontend.foreign import UnknownName
 from pypto_dsl.frontend.spellings import TEXT_ONLY
+from pypto_dsl.namespace import names
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 CALLED, INTERNAL = PAGE.split("## In the text form alone")
@@ -60,7 +61,7 @@ def test_operations_of_the_text_form_are_marked_as_such(name: str) -> None:
 
 
 def test_names_of_the_language_are_shown_and_say_where_they_are_described() -> None:
-    for name in sorted({*dir(pypto)} & {*pypto.frontend.namespace.names()} - set(REGISTRY)):
+    for name in sorted({*dir(pypto)} & {*names()} - set(REGISTRY)):
         data = of_language(name)
         assert data["page"] == "docs/language.md" and data["signature"].startswith(f"pypto.{name}"), name
         assert "partial(" not in data["doc"]
