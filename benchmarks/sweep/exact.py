@@ -42,9 +42,9 @@ class Exact:
     """The exact function of a case."""
 
     def __init__(self, case: Case) -> None:
-        self.library = library()
+        self.compiled = library()
         self.binary = case.operands == 2
-        find = self.library.find_binary if self.binary else self.library.find_unary
+        find = self.compiled.find_binary if self.binary else self.compiled.find_unary
         self.function: int = find(case.name.encode())
         if self.function < 0:
             raise LookupError(f"exact.cpp has no function {case.name}")
@@ -53,18 +53,18 @@ class Exact:
         """The values for float64 inputs, in float64."""
         wide = [np.ascontiguousarray(a, np.float64) for a in arrays]
         out = np.empty(wide[0].shape)
-        evaluate = self.library.evaluate_binary if self.binary else self.library.evaluate_unary
+        evaluate = self.compiled.evaluate_binary if self.binary else self.compiled.evaluate_unary
         evaluate(self.function, *(a.ctypes.data for a in wide), wide[0].size, out.ctypes.data)
         return out
 
     def compare(self, start: int, step: int, got: Array, report: Report) -> None:
         """Compare results for the f32 inputs with the bits ``start``, ``start + step``, ..."""
-        self.library.sweep_unary(self.function, start, step, got.size, got.ctypes.data, ctypes.byref(report))
+        self.compiled.sweep_unary(self.function, start, step, got.size, got.ctypes.data, ctypes.byref(report))
 
     def compare_listed(self, x: Array, got: Array, report: Report) -> None:
         """Compare results for listed f32 inputs."""
-        self.library.sweep_listed(self.function, x.ctypes.data, got.size, got.ctypes.data, ctypes.byref(report))
+        self.compiled.sweep_listed(self.function, x.ctypes.data, got.size, got.ctypes.data, ctypes.byref(report))
 
     def compare_pairs(self, x: Array, y: Array, got: Array, first: int, report: Report) -> None:
         """Compare results for listed f32 pairs, of which the first has the number ``first``."""
-        self.library.sweep_binary(self.function, x.ctypes.data, y.ctypes.data, got.size, got.ctypes.data, first, ctypes.byref(report))
+        self.compiled.sweep_binary(self.function, x.ctypes.data, y.ctypes.data, got.size, got.ctypes.data, first, ctypes.byref(report))

@@ -18,16 +18,21 @@ def _distance(x: Tensor) -> Any:
     return recorded("sub", column, row)
 
 
+def _triangle(name: str, input: Any, diagonal: Any, keeps: str) -> Any:
+    """The recorded operation; for a symbolic diagonal the elements whose column - row it ``keeps``."""
+    x = tensor_operand(input, name)
+    if not isinstance(diagonal, SymbolicScalar) or x.dim < 2:
+        return recorded(name, x, diagonal)
+    return recorded("where", recorded(keeps, _distance(x), diagonal), x, 0)
+
+
 @own
 def tril(input: Any, diagonal: Any = 0) -> Any:
     """The lower triangle of the last two axes: elements with column - row <= diagonal, others 0. ``diagonal`` may be symbolic.
 
     Raises PT303 for a tensor of fewer axes.
     """
-    x = tensor_operand(input, "tril")
-    if not isinstance(diagonal, SymbolicScalar) or x.dim < 2:
-        return recorded("tril", x, diagonal)
-    return recorded("where", recorded("le", _distance(x), diagonal), x, 0)
+    return _triangle("tril", input, diagonal, "le")
 
 
 @own
@@ -36,10 +41,7 @@ def triu(input: Any, diagonal: Any = 0) -> Any:
 
     Raises PT303 for a tensor of fewer axes.
     """
-    x = tensor_operand(input, "triu")
-    if not isinstance(diagonal, SymbolicScalar) or x.dim < 2:
-        return recorded("triu", x, diagonal)
-    return recorded("where", recorded("ge", _distance(x), diagonal), x, 0)
+    return _triangle("triu", input, diagonal, "ge")
 
 
 for _function in (tril, triu):

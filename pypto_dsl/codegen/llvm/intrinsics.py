@@ -53,7 +53,7 @@ def _by_precision(single: Function, double_precision: Unary) -> Writer:
 
 
 def _function(single: Function, name: str) -> Writer:
-    return _by_precision(single, double.library(name))
+    return _by_precision(single, double.by_libm(name))
 
 
 def _wide(name: str) -> Writer:
@@ -254,7 +254,7 @@ WRITERS: dict[str, Writer] = {
     **{name: _wide(name) for name in (*wide.FUNCTIONS, "mish", "logit")},
     "rint": _rounding("llvm.rint"),
     "fmod": lambda b, use: double.per_lane(b, "fmodf" if use.sources[0] is dtypes.F32 else "fmod", *use.operands),
-    "lgamma": _in_double(double.library("lgamma")),
+    "lgamma": _in_double(double.by_libm("lgamma")),
     "digamma": _in_double(double.digamma),
     "gcd": _gcd,
     "positive": _unary(lambda b, x: x),

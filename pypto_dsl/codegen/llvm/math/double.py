@@ -26,7 +26,7 @@ def per_lane(b: Builder, name: str, *arguments: Value) -> Value:
     return result
 
 
-def library(name: str) -> Callable[..., Value]:
+def by_libm(name: str) -> Callable[..., Value]:
     """The vector form of a C library function."""
     return lambda b, *arguments: per_lane(b, name, *arguments)
 
@@ -211,5 +211,5 @@ def cbrt(b: Builder, x: Value) -> Value:
 
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
-    **{name: library(name) for name in LIBRARY}, "cbrt": cbrt, "erfc": erfc, "mish": mish, "logit": logit,
+    **{name: by_libm(name) for name in LIBRARY}, "cbrt": cbrt, "erfc": erfc, "mish": mish, "logit": logit,
 }
