@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import F64, DType, of_numpy
@@ -132,7 +131,7 @@ def compare(name: str, got: Array, exact: Array) -> Comparison:
 
 def limits(dtype: DType) -> tuple[float, float]:
     """The largest finite number and the smallest subnormal of a float dtype."""
-    info: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    info = dtype.finfo
     return float(info.max), float(info.smallest_subnormal)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from pypto_dsl.compiler.dtypes import DType
@@ -121,7 +120,7 @@ def special_values(dtype: DType) -> Mapping[str, float | int]:
     if dtype.is_integer:
         low, high = dtype.range
         return {"0": 0, "1": 1, "smallest": low, "largest": high} | ({"-1": -1} if dtype.signed else {})
-    info: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    info = dtype.finfo
     found = {"0": 0.0, "-0": -0.0, "inf": np.inf, "-inf": -np.inf, "nan": np.nan, "smallest subnormal": float(info.smallest_subnormal),
              "negative subnormal": -float(info.smallest_normal) / 2, "smallest normal": float(info.smallest_normal),
              EXTREME: float(info.max), f"-{EXTREME}": float(info.min)}

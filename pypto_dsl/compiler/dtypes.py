@@ -1,15 +1,23 @@
 """The element types: one record per dtype with its IR name, PyPTO name, kind, width, precision and NumPy twin."""
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Literal
+from functools import cache, cached_property
+from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 
 Kind = Literal["bool", "uint", "int", "float", "block"]
+
+
+_BEYOND_NUMPY = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"})
+
+
+def _extension() -> Any:
+    """`ml_dtypes`, loaded when one of its dtypes is first asked for: that takes longer than importing all else here."""
+    return importlib.import_module("ml_dtypes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +36,22 @@ class DType:
     mantissa: int
     numpy_name: str | None
 
-    @property
+    @cached_property
     def numpy(self) -> np.dtype[np.generic]:
         """The NumPy dtype of one element; block formats have none and raise TypeError."""
         if self.numpy_name is None:
             raise TypeError(f"{self.name} is a block storage format and has no NumPy dtype")
-        return np.dtype(getattr(ml_dtypes, self.numpy_name, self.numpy_name))
+        return np.dtype(getattr(_extension(), self.numpy_name) if self.beyond_numpy else self.numpy_name)
+
+    @property
+    def beyond_numpy(self) -> bool:
+        """Whether NumPy itself lacks it, and `ml_dtypes` has it."""
+        return self.numpy_name in _BEYOND_NUMPY
+
+    @property
+    def finfo(self) -> Any:
+        """The limits of a float dtype, as `np.finfo` gives them."""
+        return (_extension() if self.beyond_numpy else np).finfo(self.numpy)
 
     @property
     def itemsize(self) -> int:
@@ -92,7 +110,7 @@ ALL: tuple[DType, ...] = (
     BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, F8E4M3, F8E5M2, F8E8M0, BFP8, BFP4)
 BY_NAME: dict[str, DType] = {d.name: d for d in ALL}
 BY_PYPTO: dict[str, DType] = {d.pypto: d for d in ALL}
-_BY_NUMPY: dict[str, DType] = {d.numpy_name: d for d in ALL if d.numpy_name is not None}
+BY_NUMPY: dict[str, DType] = {d.numpy_name: d for d in ALL if d.numpy_name is not None}
 
 
 def _named(name: str) -> DType:
@@ -105,4 +123,4 @@ SIXTEEN_BIT_FLOATS = (F16, BF16)
 @cache
 def of_numpy(dtype: np.dtype[np.generic]) -> DType | None:
     """The DType of a NumPy (or ml_dtypes) dtype, or None when there is no twin."""
-    return _BY_NUMPY.get(np.dtype(dtype).name)
+    return BY_NUMPY.get(np.dtype(dtype).name)

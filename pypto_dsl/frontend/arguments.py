@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from pypto_dsl.compiler.dtypes import DType, of_numpy
+from pypto_dsl.compiler.dtypes import ALL, BY_NUMPY, DType, of_numpy
 from pypto_dsl.compiler.errors import KernelError, Label, error, value_text
 from pypto_dsl.compiler.graph import Check, Graph
 from pypto_dsl.compiler.index import Index, Spelling, text
@@ -22,9 +21,8 @@ from pypto_dsl.frontend.vocabulary import Annotation, TileOpFormat, dtype_meant
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# torch dtypes that NumPy lacks: the integer dtype whose bits they are viewed as, and the NumPy twin.
-_TORCH_BITS = {"bfloat16": ("int16", ml_dtypes.bfloat16), "float8_e4m3fn": ("uint8", ml_dtypes.float8_e4m3fn),
-               "float8_e5m2": ("uint8", ml_dtypes.float8_e5m2), "float8_e8m0fnu": ("uint8", ml_dtypes.float8_e8m0fnu)}
+# Dtypes that torch has and NumPy lacks, by the name that both give them: the integer dtype that their bits cross as.
+_TORCH_BITS = {d.numpy_name: "int16" if d.bits == 16 else "uint8" for d in ALL if d.beyond_numpy}
 
 
 def _torch() -> Any:
@@ -81,8 +79,9 @@ def _torch_array(torch: Any, x: Any, name: str) -> Array:
     x = x.detach()
     if x.is_conj() or x.is_neg():
         x = x.resolve_conj().resolve_neg()
-    bits = _TORCH_BITS.get(str(x.dtype).removeprefix("torch."))
-    array: Array = x.numpy() if bits is None else x.view(getattr(torch, bits[0])).numpy().view(bits[1])
+    name = str(x.dtype).removeprefix("torch.")
+    bits = _TORCH_BITS.get(name)
+    array: Array = x.numpy() if bits is None else x.view(getattr(torch, bits)).numpy().view(BY_NUMPY[name].numpy)
     return array
 
 
@@ -311,10 +310,9 @@ def like(sample: Any, array: Array) -> Any:
     torch = _torch()
     if torch is None or not isinstance(sample, getattr(torch, "Tensor", ())):
         return array
-    for name, (bits, twin) in _TORCH_BITS.items():
-        if array.dtype == twin:
-            return torch.from_numpy(np.ascontiguousarray(array).view(bits)).view(getattr(torch, name))
-    return torch.from_numpy(np.ascontiguousarray(array))
+    dense = np.ascontiguousarray(array)
+    bits = _TORCH_BITS.get(array.dtype.name)
+    return torch.from_numpy(dense) if bits is None else torch.from_numpy(dense.view(bits)).view(getattr(torch, array.dtype.name))
 
 
 def shape_of(argument: TensorArgument) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.profile import stage
 from pypto_dsl.compiler.targets import Target
-from pypto_dsl.compiler.tile_ir.nodes import Param, Program, kernels_of
 from pypto_dsl.frontend.arguments import Array
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.runtime import interpreter
+
+if TYPE_CHECKING:  # what is compiled is loaded when something is compiled
+    from pypto_dsl.compiler.tile_ir.nodes import Param, Program
 
 DEFAULT = "llvm-cpu"
 INTERPRETER = "interpreter"
@@ -201,7 +203,7 @@ def files(name: str, graph: Graph) -> dict[str, str]:
     target = targets.load(compiled_for(name))
     program = _lower(graph, target)
     if target.family == "llvm":
-        kernels = list(kernels_of(program.steps))
+        kernels = list(_module("pypto_dsl.compiler.tile_ir.nodes").kernels_of(program.steps))
         level = _module("pypto_dsl.runtime.cpu.jit").machine().level
         return {f"{program.name}.ll": str(_module("pypto_dsl.codegen.llvm.kernel").emit(kernels, level))}
     return dict(_module(DEVICES[target.family][0]).emit(program, target).files)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -38,7 +37,7 @@ class TileFormat:
     dtype: DType
     code: int
     bytes: int
-    lanes: np.dtype[Any]  # of lanes on their way in; they can hold `poison`
+    lanes: DType  # of lanes on their way in; they can hold `poison`
     encode: Callable[[Array], Pages]
     decode: Callable[[Pages], Array]
 
@@ -108,13 +107,13 @@ def _truth(pages: Pages) -> Array:
 FORMATS: Mapping[str, TileFormat] = MappingProxyType({
     f.dtype.name: f
     for f in (
-        TileFormat(dtypes.F32, 0, 4096, dtypes.F32.numpy, *_plain(dtypes.F32)),
-        TileFormat(dtypes.BF16, 5, 2048, dtypes.BF16.numpy, *_plain(dtypes.BF16)),
-        TileFormat(dtypes.I32, 8, 4096, dtypes.I32.numpy, *_plain(dtypes.I32)),
-        TileFormat(dtypes.U32, 24, 4096, dtypes.U32.numpy, *_plain(dtypes.U32)),
-        TileFormat(dtypes.BOOL, 5, 2048, dtypes.BF16.numpy, _plain(dtypes.BF16)[0], _truth),  # 1 or 0 in bf16, as comparisons give
-        TileFormat(dtypes.BFP8, 6, 1088, dtypes.F32.numpy, *_block(7)),
-        TileFormat(dtypes.BFP4, 7, 576, dtypes.F32.numpy, *_block(3)),
+        TileFormat(dtypes.F32, 0, 4096, dtypes.F32, *_plain(dtypes.F32)),
+        TileFormat(dtypes.BF16, 5, 2048, dtypes.BF16, *_plain(dtypes.BF16)),
+        TileFormat(dtypes.I32, 8, 4096, dtypes.I32, *_plain(dtypes.I32)),
+        TileFormat(dtypes.U32, 24, 4096, dtypes.U32, *_plain(dtypes.U32)),
+        TileFormat(dtypes.BOOL, 5, 2048, dtypes.BF16, _plain(dtypes.BF16)[0], _truth),  # 1 or 0 in bf16, as comparisons give
+        TileFormat(dtypes.BFP8, 6, 1088, dtypes.F32, *_block(7)),
+        TileFormat(dtypes.BFP4, 7, 576, dtypes.F32, *_block(3)),
     )
 })
 
@@ -147,7 +146,7 @@ def from_faces(lanes: Array, rows: int, columns: int) -> Array:
 
 def poison(form: TileFormat) -> Any:
     """The value of a lane nobody may read: NaN, or for integers the bit pattern of `POISON`; block formats take 0."""
-    return np.float32(0) if form.dtype.kind == "block" else np.frombuffer(bytes(POISON) * 4, form.lanes)[0]
+    return np.float32(0) if form.dtype.kind == "block" else np.frombuffer(bytes(POISON) * 4, form.lanes.numpy)[0]
 
 
 def tilize(array: ArrayLike, name: str) -> Pages:
@@ -161,7 +160,7 @@ def tilize(array: ArrayLike, name: str) -> Pages:
         return np.zeros((0, form.bytes), np.uint8)  # no tiles
     *lead, rows, columns = (1, 1, *a.shape)
     whole = (int(np.prod(lead, dtype=np.int64)), -(-rows // TILE) * TILE, -(-columns // TILE) * TILE)
-    padded = np.full(whole, poison(form), form.lanes)
+    padded = np.full(whole, poison(form), form.lanes.numpy)
     padded[:, :rows, :columns] = a.reshape(-1, rows, columns)
     return form.encode(faces(padded))
 
@@ -184,7 +183,7 @@ def stored(array: ArrayLike, name: str) -> Array:
 
 def round_bfloat16(array: ArrayLike) -> NDArray[np.float32]:
     """f32 values rounded to bf16, nearest even, subnormals kept, still held as f32."""
-    return np.asarray(array, np.float32).astype(ml_dtypes.bfloat16).astype(np.float32)
+    return np.asarray(array, np.float32).astype(dtypes.BF16.numpy).astype(np.float32)
 
 
 def block_packed_by_device(array: ArrayLike, name: str) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -58,10 +59,47 @@ def test_heavy_packages_stay_where_they_belong(package):
     assert users, f"nobody imports {package} any more: take it out of this table and of pyproject.toml"
 
 
+def loaded(packages, script, **options):
+    """Which of ``packages`` a process has loaded that has run ``script``."""
+    ask = f"{script}\nimport sys\nprint([m for m in {packages!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, cwd=ROOT, check=True, **options)
+    return ast.literal_eval(done.stdout.splitlines()[-1])
+
+
 def test_importing_the_package_loads_no_heavy_package():
-    script = "import sys, pypto_dsl; print([m for m in ('lark', 'networkx', 'llvmlite', 'click') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.strip() == "[]"
+    heavy = ("lark", "networkx", "llvmlite", "click", "ml_dtypes", "importlib.metadata", "importlib.resources",
+             "pypto_dsl.compiler.tile_ir.nodes")
+    assert loaded(heavy, "import pypto_dsl\npypto_dsl.jit") == []
+
+
+PROGRAM = """
+import numpy as np
+import pypto_dsl as pypto
+
+
+@pypto.jit
+def k(x: pypto.Tensor([pypto.DYNAMIC, 8], pypto.DTYPE), out: pypto.Tensor([pypto.DYNAMIC, 8], pypto.DTYPE)):
+    out[:] = pypto.softmax(x * 2.0, dim=-1)
+
+
+x = np.full((4, 8), 3, pypto.DTYPE.numpy)
+for _ in range(2):
+    out = np.zeros_like(x)
+    k(x, out)
+    assert (out == 0.125).all()
+    k.run(x, out, target="interpreter")
+    assert (out == 0.125).all()
+"""
+
+
+@pytest.mark.parametrize("dtype", ["DT_FP32", "DT_BF16"])
+def test_ml_dtypes_is_loaded_for_its_own_dtypes_alone(dtype, tmp_path):
+    """It takes longer to import than everything else here; a kernel of f32 is read, compiled and run without it."""
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM.replace("DTYPE", dtype))
+    script = f"import runpy\nrunpy.run_path({str(file)!r})"
+    found = loaded(("ml_dtypes",), script, env={**os.environ, "PTC_CACHE_DIR": str(tmp_path / "cache")})
+    assert found == (["ml_dtypes"] if dtype == "DT_BF16" else [])
 
 
 def test_the_links_at_the_top_lead_into_the_package():

@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 # What an example may use: the arrays and names that stand before it.
 PRELUDE = """\
@@ -112,7 +112,7 @@ def family_from(data: Mapping[str, Mapping[str, object]]) -> Family:
 @cache
 def families() -> tuple[Family, ...]:
     """Every family, in order of its codes."""
-    files = (f for f in resources.files(__package__).iterdir() if f.name.endswith(".toml"))
+    files = Path(__file__).parent.glob("*.toml")
     return tuple(sorted((family_from(tomllib.loads(f.read_text(encoding="utf-8"))) for f in files), key=lambda f: f.prefix))
 
 

@@ -8,6 +8,7 @@ its source in a comment. No chip number stands in code.
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import tomllib
 import typing
@@ -15,8 +16,6 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
-from importlib import metadata, resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from pypto_dsl.compiler.errors import KernelError, error
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.targets import schema
 
-GROUP = "pypto_dsl.targets"
 # Families of targets; a target of family "none" has passes and no placement: what is lowered for it stays structured Tile IR.
 FAMILIES = ("llvm", "ascend", "ttmetal", "none")
 
@@ -136,13 +134,18 @@ class Target:
 
 
 @lru_cache
-def _built_in() -> dict[str, Traversable]:
-    return {e.name.removesuffix(".toml"): e for e in resources.files(__package__).iterdir() if e.name.endswith(".toml")}
+def _built_in() -> dict[str, Path]:
+    return {file.stem: file for file in Path(__file__).parent.glob("*.toml")}
+
+
+def _installed() -> Any:
+    """The module of installed packages' targets."""
+    return importlib.import_module("pypto_dsl.compiler.targets.installed")
 
 
 def names() -> tuple[str, ...]:
     """Names of every target there is: the built-in ones and those of the entry-point group `pypto_dsl.targets`. No file is read."""
-    return tuple(sorted({*_built_in(), *(point.name for point in metadata.entry_points(group=GROUP))}))
+    return tuple(sorted({*_built_in(), *(point.name for point in _installed().points())}))
 
 
 def is_built_in(name: str) -> bool:
@@ -172,41 +175,29 @@ def _named(name: str) -> Target:
     file = _built_in().get(name)
     if file is not None:
         return _read(file, file.name)
-    for point in metadata.entry_points(group=GROUP):
+    installed = _installed()
+    for point in installed.points():
         if point.name == name:
-            return _read(_file_of(point), f"{name}.toml of {_package(point)}", name)
+            return _read(installed.file_of(point), f"{name}.toml of {installed.package(point)}", name)
     raise error("PT501", f"there is no target `{name}`", help=f"targets are {', '.join(names())}", target=name)
 
 
 def available() -> tuple[Target, ...]:
     """Every target of `names` that can be read; one that cannot is left out with a TargetWarning that names its package."""
     found = [_named(name) for name in sorted(_built_in())]
-    for point in metadata.entry_points(group=GROUP):
+    installed = _installed()
+    for point in installed.points():
         if point.name in _built_in():
             continue
         try:
             found.append(_named(point.name))
         except KernelError as refused:
-            note = f"the target {point.name} of the package {_package(point)} is left out: {refused.diagnostic.message}"
+            note = f"the target {point.name} of the package {installed.package(point)} is left out: {refused.diagnostic.message}"
             warnings.warn_explicit(TargetWarning(note), None, f"entry point {point.value}", 1)
     return tuple(sorted(found, key=lambda target: target.name))
 
 
-def _package(point: metadata.EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else point.value
-
-
-def _file_of(point: metadata.EntryPoint) -> Path | Traversable:
-    """The file that an entry point gives: a path as text or object, or a resource of its package."""
-    try:
-        given = point.load()()
-        return given if isinstance(given, Traversable) else Path(given)
-    except Exception as failure:  # code of another package: whatever it raises is its fault
-        raise error("PT504", f"the package {_package(point)} does not give its target {point.name}: {type(failure).__name__}: {failure}",
-                    help=f"update or remove {_package(point)}", file=point.value, table="", key="") from failure
-
-
-def _read(file: Path | Traversable, shown: str, name: str | None = None) -> Target:
+def _read(file: Any, shown: str, name: str | None = None) -> Target:
     """A file's Target. PT504 unless it is called what the file is (``name``: what its entry point is)."""
     try:
         data = Table(tomllib.loads(file.read_text(encoding="utf-8")), shown)
