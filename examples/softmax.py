@@ -34,7 +34,7 @@ def main() -> None:
     exact = np.empty(out.shape)
     reference(x.astype(np.float64), exact)
     print(out)
-    error = measure.compare("out", out, exact)
+    error = measure.largest_error(out, exact)
     print(f"largest error {error.ulp:.3f} ulp, {error.relative:.1e} of the largest value")
 
 

@@ -36,7 +36,7 @@ def main() -> None:
     exact = np.empty(out.shape)
     reference(gate.astype(np.float64), up.astype(np.float64), exact)
     print(out)
-    error = measure.compare("out", out, exact)
+    error = measure.largest_error(out, exact)
     print(f"largest error {error.ulp:.3f} ulp, {error.relative:.1e} of the largest value")
 
 

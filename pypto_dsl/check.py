@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pypto_dsl import measure, trials
-from pypto_dsl.compiler.dtypes import F64, of_numpy
+from pypto_dsl.compiler.dtypes import BY_NAME, F64, of_numpy
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.targets import Target
@@ -54,7 +54,8 @@ class Verdict:
     ``limit`` is the absolute error that is allowed at the magnitude ``scale``; ``wrong`` counts elements beyond their tolerance.
     ``nan_extra`` and ``nan_missing`` count NaNs that the reference does not have, and the other way round; ``infinite`` differences of
     infinities. ``formula`` counts elements that differ from a reference as the kernel's own formula does at special values. ``histogram``
-    counts elements by ulp, up to the bounds in `BUCKETS`. ``map`` is a picture of where the wrong elements are, in the letters of `MARKS`.
+    counts elements by ulp, up to the bounds in `BUCKETS`; ``error`` is the largest absolute error. ``map`` is a picture of where the wrong
+    elements are, in the letters of `MARKS`.
     """
 
     name: str
@@ -70,12 +71,29 @@ class Verdict:
     formula: int
     worst: Worst | None
     histogram: tuple[int, ...]
+    error: float = 0.0
     map: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether every element is right."""
         return not (self.wrong or self.nan_extra or self.nan_missing or self.infinite)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether elements have a distance in ulp; those of integers and truth values are equal or not."""
+        return BY_NAME[self.dtype].is_float
+
+    @property
+    def different(self) -> int:
+        """Elements of integers and truth values that are not the reference's."""
+        return 0 if self.is_float else self.histogram[-1]
+
+    def allowed(self) -> str:
+        """How far off an element may be, in words."""
+        if self.is_float or self.tolerance.coarsest is None:
+            return self.tolerance.text()
+        return f"equal, but for {TURNED:.0%} of the elements that a rounding before them may turn"
 
 
 @dataclass(frozen=True)
@@ -114,10 +132,8 @@ def check(subject: Subject, arguments: Mapping[str, Any], reference: Reference |
     interpreter goes first, so that arguments which the kernel is not made for (PT707, PT710) never reach compiled code.
     Raises KernelError as the kernel does on ``arguments``, and ReferenceFault where the reference cannot be compared with.
     """
-    graph, symbols = subject.prepare(arguments)
-    first = Trial("as given", "given", arguments)
-    verdicts = _Judge(subject, graph, first, symbols, reference).verdicts(subject.compute(arguments))
-    yield Tried(first.name, first.kind, verdicts)
+    graph, _, verdicts = given(subject, arguments, reference)
+    yield Tried("as given", "given", verdicts)
     scales = {v.name: v.scale for v in verdicts}
     if shapes:
         for trial in trials.shapes(graph, arguments, None if subject.target is None else subject.target.tile):
@@ -125,6 +141,15 @@ def check(subject: Subject, arguments: Mapping[str, Any], reference: Reference |
     if values:
         for trial in trials.values(graph, arguments, integers=reference is None):
             yield _tried(subject, trial, reference, scales)
+
+
+def given(subject: Subject, arguments: Mapping[str, Any],
+          reference: Reference | None = None) -> tuple[Graph, Mapping[str, Array], tuple[Verdict, ...]]:
+    """The graph of a call, its results by name, and what they are beside their reference; errors as for `check`."""
+    graph, symbols = subject.prepare(arguments)
+    judge = _Judge(subject, graph, Trial("as given", "given", arguments), symbols, reference)
+    results = subject.compute(arguments)
+    return graph, results, judge.verdicts(results)
 
 
 def _tried(subject: Subject, trial: Trial, reference: Reference | None, scales: Mapping[str, float] | None) -> Tried:
@@ -173,7 +198,10 @@ class _Judge:
         """Integers and truth values: equal, but for a few that rounding before them has turned."""
         tolerance = self.tolerances[name]
         differ = np.asarray(got != expected)
-        right, formula = self.excuses(np.asarray(got == own))
+        as_own = np.asarray(got == own)
+        right, formula = self.excuses(as_own)
+        if not self.from_user:
+            right = as_own
         wrong = differ & ~right & ~formula
         count = _count(wrong)
         if tolerance.relative and count <= max(1, int(TURNED * got.size)):
@@ -185,7 +213,7 @@ class _Judge:
         histogram = (_count(~differ), *[0] * (len(BUCKETS) - 2), _count(differ))
         return Verdict(
             name, str(of_numpy(got.dtype)), got.shape, tolerance, 0.0, 0.0, count, 0, 0, 0, _count(differ & formula), worst, histogram,
-            picture({"x": wrong}) if count else ()
+            map=picture({"x": wrong}) if count else ()
         )
 
     def floats(self, name: str, got: Array, expected: Array, own: Array) -> Verdict:
@@ -226,7 +254,7 @@ class _Judge:
         units = np.where(both, error / measure.spacing(np.where(both, b, 1.0), dtype), 0.0)
         return Verdict(name, dtype.name, got.shape, tolerance, scale, float(tolerance.relative * scale + spread),
                        _count(wrong & ~kinds), _count(nan_extra), _count(nan_missing), _count(infinite), _count(beyond & formula),
-                       _worst(got.shape, a, b, units, wrong, kinds), _histogram(units[both]),
+                       _worst(got.shape, a, b, units, wrong, kinds), _histogram(units[both]), float(error.max(initial=0.0)),
                        picture({"N": nan_extra, "n": nan_missing, "i": infinite, "x": wrong & ~kinds}))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,35 +16,6 @@ from pypto_dsl.runtime import interpreter
 Array = np.ndarray[Any, np.dtype[Any]]
 # Operations that speak of the bits of a dtype, so that the same graph in float64 means something else.
 BITWISE = frozenset({"bitcast"})
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One result against its reference.
-
-    ``ulp``: the largest error in units of the last place at the reference's own magnitude, and ``at`` where it is; ``relative``: the
-    largest error as a fraction of the largest magnitude in the result; ``wrong_kind``: elements of which one is NaN or infinite and
-    the other is not the same; ``different``: elements that are not equal (integers, bool). ``limit`` is what ``relative`` must not pass.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    ulp: float
-    at: tuple[int, ...]
-    relative: float
-    wrong_kind: int
-    different: int
-    limit: float
-
-    @property
-    def ok(self) -> bool:
-        """Whether the result is right as far as this comparison can tell."""
-        return self.wrong_kind == 0 and self.relative <= self.limit
-
-    def data(self) -> dict[str, Any]:
-        """Plain data, for ``--json``."""
-        return asdict(self) | {"ok": self.ok}
 
 
 def in_float64(graph: Graph) -> Graph | None:
@@ -104,29 +75,29 @@ def _is_wide(parameter: Value) -> bool:
     return parameter.type.dtype == F64 and not parameter.type.weak
 
 
-def compare(name: str, got: Array, exact: Array) -> Comparison:
-    """``got`` (in a kernel's dtype) against ``exact`` (float64, or the same integers); shapes are equal."""
+@dataclass(frozen=True)
+class Error:
+    """The largest error of a result: in units of the last place at the exact value, and as a fraction of the largest exact magnitude."""
+
+    ulp: float
+    relative: float
+
+
+def largest_error(got: Array, exact: Array) -> Error:
+    """How far ``got`` is from ``exact``, an array of the same shape, usually float64. Ulp of integers are their differences.
+
+    Elements that are not finite in both count as infinitely far off, unless they are the same.
+    """
     dtype = of_numpy(got.dtype) or F64
-    a, b = got.astype(np.float64).reshape(-1), np.asarray(exact).astype(np.float64).reshape(-1)
-    if not dtype.is_float:
-        different = int(np.count_nonzero(a != b))
-        worst = int(np.argmax(np.abs(a - b))) if a.size else 0
-        share = different / a.size if a.size else 0.0
-        return Comparison(name, dtype.name, got.shape, float(abs(a[worst] - b[worst])) if a.size else 0.0, _position(got, worst), share, 0,
-                          different, 0.01)
-    largest, _ = limits(dtype)
-    b = np.where(np.abs(b) >= largest * (1 + 2.0 ** -dtype.mantissa), np.copysign(np.inf, b), b)  # what rounds to infinity
-    kind = (np.isnan(a) != np.isnan(b)) | ((np.isinf(a) | np.isinf(b)) & (a != b) & ~(np.isnan(a) | np.isnan(b)))
-    live = np.isfinite(a) & np.isfinite(b)
-    error = np.zeros(a.shape)
-    np.subtract(a, b, out=error, where=live)
-    np.abs(error, out=error)
-    units = error / spacing(np.where(live, b, 1.0), dtype)
-    worst = int(np.argmax(units)) if a.size else 0
-    scale = float(np.max(np.abs(b), where=live, initial=0.0))
-    relative = float(error.max(initial=0.0)) / scale if scale else 0.0 if not error.any() else math.inf
-    return Comparison(name, dtype.name, got.shape, float(units[worst]) if a.size else 0.0, _position(got, worst), relative,
-                      int(np.count_nonzero(kind)), int(np.count_nonzero(a[live] != b[live])), 2.0 ** (-dtype.mantissa / 2))
+    a, b = np.asarray(got).astype(np.float64), np.asarray(exact).astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if not same[~(np.isfinite(a) & np.isfinite(b))].all():
+        return Error(math.inf, math.inf)
+    error = np.abs(np.subtract(a, b, where=~same, out=np.zeros(a.shape)))
+    units = error / spacing(np.where(np.isfinite(b), b, 1.0), dtype) if dtype.is_float else error
+    scale = float(np.max(np.abs(b), where=np.isfinite(b), initial=0.0))
+    largest = float(error.max(initial=0.0))
+    return Error(float(units.max(initial=0.0)), largest / scale if scale else largest)
 
 
 def limits(dtype: DType) -> tuple[float, float]:
@@ -140,10 +111,6 @@ def spacing(x: Array, dtype: DType) -> Array:
     _, exponent = np.frexp(np.abs(x))
     found: Array = np.maximum(np.where(x == 0, 0.0, np.ldexp(1.0, exponent - dtype.mantissa)), limits(dtype)[1])
     return found
-
-
-def _position(array: Array, flat: int) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(flat, array.shape)) if array.size else ()
 
 
 def generated(shape: Sequence[int], dtype: DType, generator: np.random.Generator) -> Array:

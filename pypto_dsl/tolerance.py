@@ -38,7 +38,8 @@ class Tolerance:
         if self.coarsest is None:
             return "exact: nothing on the way rounds"
         sums = f" and sums of {', '.join(map(str, self.lengths))} terms" if self.lengths else ""
-        return f"{self.relative:.1e} of the magnitude: {self.roundings:g} ulp of rounding{sums}, {self.coarsest.name} at the coarsest"
+        return (f"within {self.relative:.1e} of the magnitude: {self.roundings:g} ulp of rounding{sums}, "
+                f"{self.coarsest.name} at the coarsest")
 
 
 def ulp(dtype: DType) -> float:

@@ -42,7 +42,7 @@ def main() -> None:
     exact = [a.astype(np.float64) if a.dtype.kind not in "iub" else a.copy() for a in given]
     reference(*exact)
     print(given[-1])
-    error = measure.compare("out", given[-1], exact[-1])
+    error = measure.largest_error(given[-1], exact[-1])
     print(f"largest error {error.ulp:.3f} ulp, {error.relative:.1e} of the largest value")
 
 

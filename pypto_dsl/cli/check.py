@@ -4,7 +4,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,12 @@ import click
 import numpy as np
 
 from pypto_dsl import check
-from pypto_dsl.check import BUCKETS, MARKS, ReferenceFault, Subject, Tried, Verdict
+from pypto_dsl.check import BUCKETS, MARKS, ReferenceFault, Tried, Verdict
 from pypto_dsl.cli import kernels, run, sarif, terminal
 from pypto_dsl.cli.kernels import Source
 from pypto_dsl.cli.outcome import ExitCode
-from pypto_dsl.compiler import targets as registry
-from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.explain import known_differences
 from pypto_dsl.frontend import targets
-from pypto_dsl.frontend.arguments import check_extents
-
-INTERPRETER = "interpreter"
 
 
 @click.command("check")
@@ -78,28 +73,14 @@ def command(
     target = target or (source.kernel.options.target if source.kernel is not None else "") or targets.DEFAULT
     called, reference = _reference(source, named)
     given = kernels.arguments(source, shapes, seed)
-    found = None if target == INTERPRETER else registry.load(target.removesuffix("-emu"))
-    graphs: list[Graph] = []
-
-    def prepare(arguments: Mapping[str, Any]) -> tuple[Graph, Mapping[str, int]]:
-        graph = run.graph_of(source, arguments)
-        symbols = run.symbols_of(graph, arguments)
-        check_extents(graph, symbols)
-        graphs.append(graph)
-        return graph, symbols
-
-    def expanded(graph: Graph) -> Graph:
-        made: Graph = graph if found is None else targets.graph_after(graph, "legalize", found.name)
-        return made
-
-    subject = Subject(prepare, lambda arguments: run.computed(source, arguments, target)[1], found, expanded)
+    subject = run.subject(source, target)
     try:
         with terminal.progress(f"checking {source.name} on {target}"):
             tried = list(check.check(subject, given, reference, shapes=edges, values=values))
     except ReferenceFault as fault:
         raise click.BadParameter(f"{called}: {fault}", param_hint="--ref") from fault
     passed = all(t.ok and not (strict and any(v.formula for v in t.verdicts)) for t in tried)
-    differences = () if found is None else known_differences(graphs[0], found)
+    differences = () if subject.target is None else known_differences(run.graph_of(source, given), subject.target)
     if as_sarif:
         sarif.emit(source, [f"{v.name} of {source.name} on {target} is not its reference ({t.name}): {_where(v)}"
                             for t in tried for v in t.verdicts if not v.ok or (strict and v.formula)])
@@ -120,9 +101,9 @@ def _reference(source: Source, named: str | None) -> tuple[str, Callable[..., An
     """What the kernel is compared with: its name, and the function, None for the interpreter."""
     if named is None:
         own = source.member("reference")
-        return (INTERPRETER, None) if own is None else (f"{source.path.name}:{own.__name__}", own)
-    if named == INTERPRETER:
-        return INTERPRETER, None
+        return (run.INTERPRETER, None) if own is None else (f"{source.path.name}:{own.__name__}", own)
+    if named == run.INTERPRETER:
+        return run.INTERPRETER, None
     where, colon, name = named.rpartition(":")
     if not colon or not where or not name:
         raise click.BadParameter(f"{named!r} is not of the form module:function", param_hint="--ref")
@@ -154,7 +135,7 @@ def _module(name: str, folder: Path) -> Any:
 def _lines(source: Source, target: str, called: str, tried: Sequence[Tried]) -> list[str]:
     lines = [f"{source.name} on {target} against {called}"]
     for verdict in tried[0].verdicts:
-        lines.append(f"  {verdict.name} {verdict.dtype}[{', '.join(map(str, verdict.shape))}]: tolerance {verdict.tolerance.text()}")
+        lines.append(f"  {verdict.name} {verdict.dtype}[{', '.join(map(str, verdict.shape))}]: {verdict.allowed()}")
         if verdict.limit > verdict.tolerance.relative * verdict.scale:
             lines.append(
                 f"    the formula rounds to {verdict.limit - verdict.tolerance.relative * verdict.scale:.1e} itself, which is added: "
@@ -162,21 +143,22 @@ def _lines(source: Source, target: str, called: str, tried: Sequence[Tried]) -> 
             )
     lines.append("")
     rows = [row for one in tried for row in _rows(one)]
-    lines.append(terminal.table(rows, head=("", "result", "largest error", "where")))
+    lines.append(terminal.table(rows, head=("", "of", "result", "largest error", "where")))
     lines += [line for one in tried for verdict in one.verdicts for line in _map(one, verdict)]
     lines += ["", *_histograms(tried), f"{sum(t.ok for t in tried)} of {len(tried)} trials are right"]
     return lines
 
 
-def _rows(tried: Tried) -> list[tuple[str, str, str, str]]:
+def _rows(tried: Tried) -> list[tuple[str, str, str, str, str]]:
     if tried.refused:
-        return [(tried.name, "not for this kernel", "", tried.refused.split("\n")[0])]
-    return [(tried.name, "ok" if v.ok else "WRONG", _error(v), _where(v)) for v in tried.verdicts]
+        return [(tried.name, "", "not for this kernel", "", tried.refused.split("\n")[0])]
+    return [(tried.name if k == 0 else "", v.name, "ok" if v.ok else "WRONG", _error(v), _where(v)) for k, v in enumerate(tried.verdicts)]
 
 
 def _error(v: Verdict) -> str:
-    return "-" if v.worst is None else "not finite" if v.worst.ulp is None and v.dtype[0] in "bf" and v.dtype != "bool" else (
-        "differs" if v.worst.ulp is None else f"{v.worst.ulp:.3g} ulp")
+    if not v.is_float:
+        return "exact" if not v.different else f"{v.different} differ"
+    return "-" if v.worst is None else "not finite" if v.worst.ulp is None else f"{v.worst.ulp:.3g} ulp"
 
 
 def _where(v: Verdict) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 import numpy as np
 
-from pypto_dsl import measure
+from pypto_dsl import check, measure
+from pypto_dsl.check import Subject, Verdict
 from pypto_dsl.cli import kernels, sarif, terminal
 from pypto_dsl.cli.kernels import Source
 from pypto_dsl.cli.outcome import ExitCode
@@ -17,21 +18,24 @@ from pypto_dsl.compiler.dtypes import of_numpy
 from pypto_dsl.compiler.graph import Graph, Value, walk
 from pypto_dsl.explain import known_differences
 from pypto_dsl.frontend import targets
-from pypto_dsl.frontend.arguments import symbol_values
-from pypto_dsl.measure import Array, Comparison
+from pypto_dsl.frontend.arguments import check_extents, symbol_values
+from pypto_dsl.measure import Array
 from pypto_dsl.runtime import interpreter
+
+INTERPRETER = "interpreter"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: results by name, comparisons, known differences of the device, seconds of one call here and in NumPy (None: not timed).
+    """One run: results by name, what they are beside float64, known differences of the device, seconds of one call here and in NumPy
+    (None: not timed).
 
     ``inputs`` are the arguments that the kernel reads, those that it writes too among them.
     """
 
     inputs: Mapping[str, Any]
     results: Mapping[str, Array]
-    comparisons: tuple[Comparison, ...]
+    verdicts: tuple[Verdict, ...]
     differences: tuple[str, ...]
     here: float | None
     numpy: float | None
@@ -56,8 +60,8 @@ def command(ctx: click.Context, kernel: str, target: str | None, shapes: tuple[k
     annotation leaves open. DYNAMIC axes, and symbols of a text kernel, that nothing fixes are 100.
 
     The error is measured against the same kernel evaluated in float64, in units of the last place (ulp) of each result's dtype. The
-    run fails with exit code 3 when a NaN or an infinity is wrong, or when an error is larger than half the digits of the dtype at the
-    result's largest magnitude. Where the file has a function `reference`, which takes the same arguments as the kernel and
+    run fails with exit code 3 when a NaN or an infinity is wrong, or an error is beyond the tolerance that `ptc check` derives from
+    the kernel's operations. Where the file has a function `reference`, which takes the same arguments as the kernel and
     computes with NumPy, its time is shown beside the kernel's.
 
     \b
@@ -70,9 +74,9 @@ def command(ctx: click.Context, kernel: str, target: str | None, shapes: tuple[k
     given = kernels.arguments(source, shapes, seed)
     with terminal.progress(f"running {source.name} on {target}"):
         outcome = run(source, given, target, timed and not target.endswith("-emu"))
-    passed = all(c.ok for c in outcome.comparisons)
+    passed = all(v.ok for v in outcome.verdicts)
     if as_sarif:
-        sarif.emit(source, [f"{c.name} of {source.name} on {target}: {_verdict(c)}" for c in outcome.comparisons if not c.ok])
+        sarif.emit(source, [f"{v.name} of {source.name} on {target}: {_verdict(v)}" for v in outcome.verdicts if not v.ok])
     elif as_json:
         terminal.emit_json(_document(source, given, target, outcome, passed))
     else:
@@ -90,12 +94,26 @@ def run(source: Source, given: Mapping[str, Any], target: str, timed: bool) -> O
 
     Raises KernelError as the kernel's call does.
     """
-    before = _copies(given)
-    graph, results = computed(source, before, target)
-    exact = measure.reference(graph, before, symbols_of(graph, before))
-    comparisons = tuple(measure.compare(name, np.asarray(got), exact[name]) for name, got in results.items())
-    known = () if target == "interpreter" else known_differences(graph, registry.load(target.removesuffix("-emu")))
-    return Outcome(_read(graph, given), results, comparisons, known, *(_times(source, given, target, graph) if timed else (None, None)))
+    graph, results, verdicts = check.given(subject(source, target), given)
+    known = () if target == INTERPRETER else known_differences(graph, registry.load(target.removesuffix("-emu")))
+    return Outcome(_read(graph, given), results, verdicts, known, *(_times(source, given, target, graph) if timed else (None, None)))
+
+
+def subject(source: Source, target: str) -> Subject:
+    """A kernel on a target, to be held against a reference."""
+    found = None if target == INTERPRETER else registry.load(target.removesuffix("-emu"))
+
+    def prepare(arguments: Mapping[str, Any]) -> tuple[Graph, Mapping[str, int]]:
+        graph = graph_of(source, arguments)
+        symbols = symbols_of(graph, arguments)
+        check_extents(graph, symbols)
+        return graph, symbols
+
+    def expanded(graph: Graph) -> Graph:
+        made: Graph = graph if found is None else targets.graph_after(graph, "legalize", found.name)
+        return made
+
+    return Subject(prepare, lambda arguments: computed(source, arguments, target)[1], found, expanded)
 
 
 def computed(source: Source, given: Mapping[str, Any], target: str) -> tuple[Graph, dict[str, Array]]:
@@ -178,9 +196,9 @@ def _is_read(graph: Graph, parameter: Value) -> bool:
 def _lines(source: Source, given: Mapping[str, Any], target: str, outcome: Outcome) -> list[str]:
     inputs = ", ".join(f"{name} {_described(value)}" for name, value in outcome.inputs.items())
     lines = [f"{source.name}({inputs}) on {target}"]
-    for comparison in outcome.comparisons:
-        value = np.asarray(outcome.results[comparison.name])
-        lines.append(f"  {comparison.name} {_described(value)}: {_verdict(comparison)}")
+    for verdict in outcome.verdicts:
+        value = np.asarray(outcome.results[verdict.name])
+        lines.append(f"  {verdict.name} {_described(value)}: {_verdict(verdict)}")
         with np.printoptions(threshold=12, edgeitems=2, precision=6, suppress=False):
             shown = value.astype(np.float32) if value.dtype.kind == "V" else value  # ml_dtypes print through float32
             lines += [f"    {line}" for line in str(shown).split("\n")]
@@ -192,14 +210,23 @@ def _lines(source: Source, given: Mapping[str, Any], target: str, outcome: Outco
     return lines
 
 
-def _verdict(c: Comparison) -> str:
-    if c.wrong_kind:
-        return f"{c.wrong_kind} elements are NaN or infinite where they should not be, or the other way round"
-    where = f" at [{', '.join(map(str, c.at))}]" if c.at else ""
-    if c.dtype in ("bool",) or c.dtype[0] in "iu":
-        return f"{c.different} elements differ" if c.different else "exact"
-    text = f"largest error {c.ulp:.3g} ulp{where}, at most {c.relative:.1e} of the largest magnitude"
-    return text if c.ok else f"{text}, which is above {c.limit:.1e}"
+def _verdict(v: Verdict) -> str:
+    kinds = v.nan_extra + v.nan_missing + v.infinite
+    if kinds:
+        return f"{kinds} elements are NaN or infinite where they should not be, or the other way round"
+    if not v.is_float:
+        return "exact" if not v.different else f"{v.different} elements differ" + ("" if v.ok else f", and should be {v.allowed()}")
+    where = f" at [{', '.join(map(str, v.worst.at))}]" if v.worst is not None and v.worst.at else ""
+    text = f"largest error {_ulp(v):.3g} ulp{where}, at most {_relative(v):.1e} of the largest magnitude"
+    return text if v.ok else f"{text}; {v.wrong} elements are off by more than {v.limit / v.scale if v.scale else v.limit:.1e}"
+
+
+def _ulp(v: Verdict) -> float:
+    return 0.0 if v.worst is None or v.worst.ulp is None else v.worst.ulp
+
+
+def _relative(v: Verdict) -> float:
+    return v.error / v.scale if v.scale else v.error
 
 
 def _duration(seconds: float) -> str:
@@ -211,7 +238,11 @@ def _duration(seconds: float) -> str:
 
 def _document(source: Source, given: Mapping[str, Any], target: str, outcome: Outcome, passed: bool) -> dict[str, Any]:
     first = {name: np.asarray(value).reshape(-1)[:8].astype(np.float64).tolist() for name, value in outcome.results.items()}
-    results = [c.data() | {"first": first[c.name]} for c in outcome.comparisons]
+    results = [{"name": v.name, "dtype": v.dtype, "shape": list(v.shape), "ok": v.ok, "ulp": _ulp(v),
+                "at": [] if v.worst is None else list(v.worst.at), "relative": _relative(v),
+                "limit": v.limit / v.scale if v.scale else v.limit, "wrong": v.wrong,
+                "wrong_kind": v.nan_extra + v.nan_missing + v.infinite, "different": v.different, "first": first[v.name]}
+               for v in outcome.verdicts]
     return {"ok": passed, "exit": int(ExitCode.OK if passed else ExitCode.NUMERIC), "kernel": source.name, "target": target,
             "inputs": {name: _described(value) for name, value in outcome.inputs.items()}, "results": results,
             "known_differences": list(outcome.differences), "seconds": outcome.here, "numpy_seconds": outcome.numpy}

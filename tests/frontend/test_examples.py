@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pypto_dsl import measure
+from pypto_dsl import check
 
 FOLDER = Path(__file__).parents[2] / "examples"
 SCRIPTS = sorted([*FOLDER.glob("*.py"), *(FOLDER / "seeds").glob("*.py")])
@@ -56,9 +56,9 @@ def test_kernels_over_row_counts_without_compiling_again(file: str, name: str) -
         arguments = {n: resized(v, rows, first) if isinstance(v, np.ndarray) else v for n, v in given.items()}
         reference = {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in arguments.items()}
         kernel(**arguments)
-        exact = measure.reference(kernel.graph(), reference, {s.name: reference[s.parameter].shape[s.axis]
-                                                              for s in kernel.graph().symbols.values()})
-        for output, value in exact.items():
-            found = measure.compare(output, arguments[output], value)
-            assert found.ok, f"{rows} rows: {found}"
+        graph = kernel.graph()
+        symbols = {s.name: reference[s.parameter].shape[s.axis] for s in graph.symbols.values()}
+        subject = check.Subject(lambda _, g=graph, s=symbols: (g, s), lambda _, a=arguments, g=graph: {n: a[n] for n in g.outputs}, None)
+        for verdict in check.given(subject, reference)[2]:
+            assert verdict.ok, f"{rows} rows: {verdict}"
     assert len(kernel.specializations()) == 1

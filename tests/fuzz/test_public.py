@@ -17,7 +17,8 @@ from click.testing import CliRunner
 import pypto_dsl as pypto
 from pypto_dsl import check, measure
 from pypto_dsl.cli import main
-from pypto_dsl.compiler.dtypes import F32
+from pypto_dsl.compiler.dtypes import BF16, BOOL, F16, F32, F64, I8, I64, U8
+from pypto_dsl.compiler.text.reader import read_graph
 from pypto_dsl.frontend import operations
 
 PACKAGE = str(Path(pypto.__file__).parent)
@@ -184,11 +185,15 @@ def test_a_closed_over_array(make: Callable[[], Any]) -> None:
 def test_measures_of_arrays() -> None:
     """Comparisons of results of every dtype and shape with references of any values, the empty and the infinite ones too."""
     values = [np.zeros((0,)), np.zeros((0, 3)), np.ones(()), np.array([np.nan]), np.array([np.inf, -np.inf]), np.array([1e300, -0.0])]
-    dtypes = (np.float32, np.float16, np.float64, np.int8, np.int64, np.bool_, np.uint8)
+    dtypes = (F16, BF16, F32, F64, I8, I64, U8, BOOL)
     with np.errstate(all="ignore"):
         for dtype, exact in itertools.product(dtypes, values):
-            measure.compare("x", np.nan_to_num(exact, nan=0, posinf=1, neginf=1).clip(-1, 1).astype(dtype), exact)
-            measure.compare("x", np.zeros(exact.shape, dtype), exact)
+            x = (exact if dtype.is_float else np.nan_to_num(exact, nan=0, posinf=1, neginf=1).clip(-1, 1)).astype(dtype.numpy)
+            graph = read_graph(f"kernel k(%x: {dtype}[{', '.join(map(str, exact.shape))}]) {{ return %x }}", "k.ptir")
+            for got in (x, np.zeros(exact.shape, dtype.numpy)):
+                subject = check.Subject(lambda _, g=graph: (g, {}), lambda _, a=got: {"return0": a}, None)
+                _, _, (verdict,) = check.given(subject, {"x": x})
+                assert verdict.ok or got is not x
     assert measure.generated((0, 3), F32, np.random.default_rng(0)).shape == (0, 3)
     graph = double.graph(ones(4, 4), ones(4, 4))
     for reference in (lambda: None, lambda x: x, lambda x, out: 1 / 0, lambda *_: (1, 2, 3), lambda **k: "a", lambda x: None, abs):
