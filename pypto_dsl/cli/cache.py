@@ -142,8 +142,8 @@ def why(kernel: str, shapes: tuple[kernels.Shape, ...], as_json: bool) -> None:
         entry, what = kept.path_of(key, stored.SUFFIX), f"{len(key[0])} bytes of graph"
         found = stored.find(kept, key) is not None
     else:  # the compiler's own sources have just changed: objects are found by the code they are made of
-        text = Executable(lower(graph, "llvm-cpu"), cache=ObjectCache(None), extents=extents_of(graph)).text
-        entry, what = kept.path_of((text, machine.fingerprint)), f"{len(text)} bytes of code"
+        parts = Executable(lower(graph, "llvm-cpu"), cache=ObjectCache(None), extents=extents_of(graph)).parts
+        entry, what = kept.path_of(parts), f"{len(parts[0])} bytes of code"
         found = entry is not None and kept.read(entry) is not None
     document = {"kernel": source.name, "form": described, "entry": str(entry), "found": found, "key": what,
                 "machine": machine.fingerprint, "options": dict(graph.options)}

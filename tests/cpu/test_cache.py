@@ -20,7 +20,7 @@ from pypto_dsl.compiler import pipeline, targets
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.driver import Kernel
 from pypto_dsl.frontend.targets import extents_of
-from pypto_dsl.runtime.cpu import jit, stored
+from pypto_dsl.runtime.cpu import jit, shared, stored
 from pypto_dsl.runtime.cpu.cache import DEFAULT_LIMIT, ObjectCache, size_limit
 
 D = pypto.DYNAMIC
@@ -191,7 +191,7 @@ def test_damaged_entries_are_compiled_again(folder: Path, damage: bytes | None, 
     with caplog.at_level(logging.DEBUG, "pypto_dsl.cache"):
         assert result(fresh(softmax)) == want
     assert "is damaged; it is ignored" in caplog.text
-    assert result(fresh(softmax)) == want and len(list(folder.iterdir())) == 2
+    assert result(fresh(softmax)) == want and len(list(folder.iterdir())) == len(entries)
 
 
 # ---- the size limit -------------------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_calls_that_the_launcher_does_not_take_lower_again(folder: Path) -> None
 
 
 @pytest.mark.parametrize("content", [
-    b"no JSON", b"{}", b'{"object": "gone.o", "exports": [], "arguments": [], "tensors": null, "numbers": []}'])
+    b"no JSON", b"{}", b'{"object": "gone.o", "exports": [], "arguments": [], "tensors": null, "numbers": [], "shared": []}'])
 def test_records_that_say_nothing_are_made_again(folder: Path, content: bytes) -> None:
     want = result(fresh(add))
     (record,) = folder.glob("*.graph")
@@ -266,6 +266,39 @@ def test_records_that_say_nothing_are_made_again(folder: Path, content: bytes) -
     assert result(fresh(add)) == want
     (record,) = folder.glob("*.graph")
     assert content not in record.read_bytes()
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_shared_functions_are_compiled_once(folder: Path, monkeypatch: pytest.MonkeyPatch, loaded: bool) -> None:
+    """The checks of arrays and the run are no part of a kernel's own text, and a process that has them compiles them no more."""
+    want = result(fresh(add))
+    before = set(folder.iterdir())
+    if not loaded:
+        monkeypatch.setattr(shared, "_loaded", {})  # as another process
+    compiled: list[str] = []
+    compile_object = jit.compile_object
+
+    def counting(text: str, machine: jit.Machine) -> bytes:
+        compiled.append(text)
+        return compile_object(text, machine)
+
+    monkeypatch.setattr(jit, "compile_object", counting)
+    result(fresh(bounded))
+    assert len(compiled) == 1 and "declare i1 @launch_arrays(" in compiled[0] and "define i1 @launch_arrays(" not in compiled[0]
+    assert len(set(folder.iterdir()) - before) == 2, "the object and its record"
+    assert result(fresh(add)) == want
+
+
+def test_a_record_whose_shared_function_is_gone_is_made_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    want = result(fresh(softmax))
+    (kept,) = folder.glob("*.graph")
+    before = set(folder.iterdir())
+    functions = stored.read((ObjectCache(folder).read(kept) or b"").decode()).shared
+    assert {name for name, _ in functions} >= {"launch_arrays", "launch_kernels"}
+    (folder / functions[0][1]).unlink()
+    monkeypatch.setattr(shared, "_loaded", {})  # as another process
+    assert result(fresh(softmax)) == want
+    assert set(folder.iterdir()) == before
 
 
 def _key(graph: Graph, target: str = "llvm-cpu", level: str | None = None) -> tuple[str, ...]:

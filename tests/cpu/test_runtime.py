@@ -177,10 +177,14 @@ def test_a_cache_that_cannot_be_written_still_compiles(tmp_path: Path) -> None:
 def test_cached_objects_compute(tmp_path: Path) -> None:
     cache = ObjectCache(tmp_path)
     arrays, _ = arguments("softmax", {"M": 5, "N": 77})
+    entries = []
     for _ in range(2):
         program = Executable(lower(graph("softmax", KERNELS["softmax"])), cache=cache)
         assert_within("softmax", run("softmax", arrays, {}, program), arrays, {})
-    assert len(list(tmp_path.iterdir())) == 1
+        entries.append(sorted(tmp_path.iterdir()))
+    assert entries[0] == entries[1]
+    again = cache.path_of(program.parts)
+    assert again in entries[0]
 
 
 # ---- arguments --------------------------------------------------------------------------------------------------------------------

@@ -160,6 +160,7 @@ class Module:
     functions: dict[str, str] = field(default_factory=dict)
     globals: dict[str, str] = field(default_factory=dict)
     declarations: dict[str, str] = field(default_factory=dict)
+    shared: dict[str, Module] = field(default_factory=dict)  # functions that are the same in every kernel, each with what it needs
 
     def declare(self, result: Type, name: str, arguments: Sequence[Type], variadic: bool = False) -> None:
         listed = ", ".join([str(a) for a in arguments] + (["..."] if variadic else []))
@@ -172,6 +173,15 @@ class Module:
             self.functions[name] = write(self)
         return name
 
+    def share(self, name: str, write: Callable[[Module], str]) -> str:
+        """`define` for a function that depends on its name and the level alone: it can be compiled once, apart from those who call it."""
+        made = _shared.get((self.level.name, name))
+        if made is None:
+            made = _shared[self.level.name, name] = Module(self.level)
+            made.define(name, write)
+        self.shared[name] = made
+        return name
+
     def table(self, name: str, element: str, numbers: Sequence[float | int]) -> str:
         """A constant array, written once; the symbol, which no kernel can have, is returned."""
         name = f"table.{name}"
@@ -179,13 +189,28 @@ class Module:
         self.globals[name] = f"@{name} = private unnamed_addr constant [{len(numbers)} x {element}] [{listed}], align 64"
         return f"@{name}"
 
-    def text(self) -> str:
-        """The module as text; equal inputs give equal bytes."""
+    def text(self, apart: bool = False) -> str:
+        """The module as text; equal inputs give equal bytes. ``apart``: shared functions are declared only."""
+        if self.shared and not apart:
+            return self._together().text()
         width = self.level.vector_bits
         attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{width}" "min-legal-vector-width"="{width}" }}'
         declared = [line for name, line in sorted(self.declarations.items()) if name not in self.functions]
         parts = [*self.globals.values(), *self.functions.values(), *declared, attributes, Builder.METADATA]
         return "\n".join(parts) + "\n"
+
+    def _together(self) -> Module:
+        """The module with its shared functions in it, which then are nobody else's."""
+        whole = Module(self.level, dict(self.functions), dict(self.globals), dict(self.declarations))
+        for name, module in self.shared.items():
+            every = module._together()
+            whole.functions |= {**every.functions, name: every.functions[name].replace("define ", "define internal ", 1)}
+            whole.globals |= every.globals
+            whole.declarations |= every.declarations
+        return whole
+
+
+_shared: dict[tuple[str, str], Module] = {}  # by level and name
 
 
 class Builder:

@@ -5,15 +5,17 @@
 It takes the program's tensors in order, then its run-time numbers, and returns True when it ran them, False when anything is not
 exactly as it wants it: another type, dtype, rank or extent, strides, overlap, a pool that sleeps. The caller then takes the long
 way, which explains or converts. Addresses of Python's objects are read from a table that is filled in after loading, so the text
-is the same in every process.
+is the same in every process. What is the same for every program, the checks of arrays and the run, is in shared functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
-from pypto_dsl.codegen.llvm.builder import F64, I32, I64, PTR, Builder, Module, Type, Value
+from pypto_dsl.codegen.llvm.builder import F64, I1, I32, I64, PTR, Builder, Module, Type, Value
 from pypto_dsl.codegen.llvm.indexing import evaluate
 from pypto_dsl.codegen.llvm.kernel import Signature, signature
 from pypto_dsl.compiler import dtypes
@@ -26,6 +28,11 @@ CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 # The table's entries; dtypes of the arguments follow.
 ENTRIES = ("array_type", "float_type", "int_type", "true", "false", "pool_run", "pool_workers", "threads", "serial_elements",
            "chunk_elements", "chunks_per_thread")
+# Words that say what a tensor must be, of what is found of it (its extents follow), and of one run of a kernel. The last three of a
+# run are for the shared function itself.
+WANTED = ("rank", "flags", "itemsize")
+FOUND = ("start", "end", "elements")
+RUN = ("kernel", "slots", "items", "elements", "scratch", "whole", "chunk", "stride", "total")
 # Dtypes of run-time numbers: floats, and integers that fit a signed 64-bit word.
 NUMBERS = frozenset({dtypes.F32, dtypes.F64, dtypes.I8, dtypes.I16, dtypes.I32, dtypes.I64, dtypes.U8, dtypes.U16, dtypes.U32})
 ALIGNMENT = 64
@@ -74,34 +81,74 @@ def define(module: Module, program: t.Program, plan: Launcher) -> None:
     module.define("launch", lambda m: _Writer(m, program, plan).write())
 
 
-class _Writer:
-    def __init__(self, module: Module, program: t.Program, plan: Launcher) -> None:
+class _Function:
+    """A function being written that gives up where anything is not as it must be."""
+
+    def __init__(self, module: Module) -> None:
         self.b = Builder(module)
+
+    def _require(self, condition: Value) -> None:
+        """Go on when the condition holds, else give up."""
+        go = self.b.label("ok")
+        self.b.branch(condition, go, "slow")
+        self.b.place(go)
+
+    def _entry(self, index: int | str | Value) -> Value:
+        """A word of the launcher's table."""
+        position = ENTRIES.index(index) if isinstance(index, str) else index
+        return self.b.load(I64, self.b.offset(self._table, position, "i64"))
+
+    @property
+    def _table(self) -> Value:
+        return self.b.named(PTR, "%table")
+
+    def _words(self, base: Value, number: Value, names: Sequence[str]) -> dict[str, Value]:
+        """Addresses of the named words of one of several records."""
+        first = self.b.offset(base, number * len(names), "i64")
+        return {name: self.b.offset(first, i, "i64") for i, name in enumerate(names)}
+
+    def _field(self, obj: Value, offset: int, type: Type) -> Value:
+        return self.b.load(type, self.b.offset(obj, offset, "i8"))
+
+    def _pointer(self, word: Value) -> Value:
+        return self.b.emit(PTR, f"inttoptr {word.typed} to ptr")
+
+    def _verdict(self, header: str) -> str:
+        """The function's text: true here, false where it gave up."""
+        self.b.raw("ret i1 true")
+        self.b.place("slow")
+        return self.b.finish(header, self.b.constant(I1, False))
+
+
+class _Writer(_Function):
+    """The launcher of one program."""
+
+    def __init__(self, module: Module, program: t.Program, plan: Launcher) -> None:
+        super().__init__(module)
         self.program, self.plan = program, plan
         self.scope: dict[str, Value] = {}
         self.pointers: dict[str, Value] = {}
         self.sizes: dict[str, Value] = {}
-        self.bytes: dict[str, Value] = {}
         self.numbers: dict[str, Value] = {}
-        self.stack = self.b.alloca(f"[{STACK_BYTES} x i8]")  # the kernels run one after the other
+
+    @property
+    def _table(self) -> Value:
+        return self.b.named(PTR, "@launch_table")
 
     def write(self) -> str:
         b = self.b
         count = len(self.plan.tensors) + len(self.plan.numbers)
         self._require(b.compare("eq", b.named(I64, "%count"), count))
-        objects = [b.load(PTR, b.offset(b.named(PTR, "%arguments"), i, "ptr")) for i in range(count)]
-        dims = [self._array(i, obj, param) for i, (obj, param) in enumerate(zip(objects, self.plan.tensors, strict=False))]
-        axes = {param.name: extents for param, extents in zip(self.plan.tensors, dims, strict=True)}
+        axes = self._arrays()
         self.scope.update({name: axes[tensor][axis] for name, tensor, axis in self.plan.extents})
-        for param, extents in zip(self.plan.tensors, dims, strict=True):
-            for wanted, found in zip(param.shape, extents, strict=True):
-                if wanted.name is None or self.scope[wanted.name] is not found:
-                    self._require(b.compare("eq", evaluate(b, wanted, self.scope), found))
-        for obj, scalar in zip(objects[len(self.plan.tensors):], self.plan.numbers, strict=True):
-            self._number(obj, scalar)
-        for left, right, _ in self.program.checks:
-            self._require(b.compare("eq", evaluate(b, left, self.scope), evaluate(b, right, self.scope)))
-        self._apart()
+        for position, scalar in enumerate(self.plan.numbers, len(self.plan.tensors)):
+            self._number(b.load(PTR, b.offset(b.named(PTR, "%arguments"), position, "ptr")), scalar)
+        equal = [(evaluate(b, wanted, self.scope), found) for param in self.plan.tensors
+                 for wanted, found in zip(param.shape, axes[param.name], strict=True)
+                 if wanted.name is None or self.scope[wanted.name] is not found]
+        equal += [(evaluate(b, left, self.scope), evaluate(b, right, self.scope)) for left, right, _ in self.program.checks]
+        if equal:
+            self._require(reduce(and_, [b.compare("eq", left, right) for left, right in equal]))
         self._run()
         result = self._answer("true")
         b.raw(f"ret ptr {result}")
@@ -110,38 +157,27 @@ class _Writer:
 
     # -- checks ------------------------------------------------------------------------------------------------------------
 
-    def _require(self, condition: Value) -> None:
-        """Go on when the condition holds, else give up."""
-        go = self.b.label("ok")
-        self.b.branch(condition, go, "slow")
-        self.b.place(go)
-
-    def _entry(self, index: int | str) -> Value:
-        position = ENTRIES.index(index) if isinstance(index, str) else len(ENTRIES) + index
-        return self.b.load(I64, self.b.offset(self.b.named(PTR, "@launch_table"), position, "i64"))
-
-    def _field(self, obj: Value, offset: int, type: Type) -> Value:
-        return self.b.load(type, self.b.offset(obj, offset, "i8"))
-
-    def _array(self, position: int, obj: Value, param: t.Param) -> list[Value]:
-        """Check an array's type, dtype, rank and layout; returns its extents."""
-        b = self.b
-        self._require(b.compare("eq", self._field(obj, TYPE, I64), self._entry("array_type")))
-        self._require(b.compare("eq", self._field(obj, DESCRIPTOR, I64), self._entry(position)))
-        self._require(b.compare("eq", self._field(obj, RANK, I32), len(param.shape)))
-        flags = CONTIGUOUS | ALIGNED | (0 if param.role == "in" else WRITEABLE)
-        self._require(b.compare("eq", self._field(obj, FLAGS, I32) & flags, flags))
-        dimensions = self._field(obj, DIMENSIONS, PTR)
-        extents = [b.load(I64, b.offset(dimensions, i, "i64")) for i in range(len(param.shape))]
-        size = b.constant(I64, 1)
-        for wanted, found in zip(param.shape, extents, strict=True):
-            if wanted.name is not None:
-                self.scope.setdefault(wanted.name, found)
-            size = size * found
-        self.pointers[param.name] = self._field(obj, DATA, PTR)
-        self.sizes[param.name] = size
-        self.bytes[param.name] = size * param.dtype.itemsize
-        return extents
+    def _arrays(self) -> dict[str, list[Value]]:
+        """Check all arrays; returns their extents."""
+        b, tensors = self.b, self.plan.tensors
+        wanted = [word for p in tensors for word in
+                  (len(p.shape), CONTIGUOUS | ALIGNED | (0 if p.role == "in" else WRITEABLE), p.dtype.itemsize)]
+        pitch = len(FOUND) + max((len(p.shape) for p in tensors), default=0)
+        found = b.alloca(f"[{max(1, len(tensors)) * pitch} x i64]", 8)
+        table = b.named(PTR, b.module.table("wanted", "i64", wanted or [0]))
+        name = b.module.share("launch_arrays", lambda m: _Arrays(m).write())
+        numbers = (b.constant(I64, n) for n in (len(tensors), pitch))
+        self._require(b.call(I1, name, b.named(PTR, "%arguments"), self._table, table, found, *numbers))
+        axes = {}
+        for number, param in enumerate(tensors):
+            first, rank = number * pitch, len(param.shape)
+            self.pointers[param.name], self.sizes[param.name] = (
+                b.load(I64, b.offset(found, first + FOUND.index(word), "i64")) for word in ("start", "elements"))
+            axes[param.name] = [b.load(I64, b.offset(found, first + len(FOUND) + i, "i64")) for i in range(rank)]
+            for extent, value in zip(param.shape, axes[param.name], strict=True):
+                if extent.name is not None:
+                    self.scope.setdefault(extent.name, value)
+        return axes
 
     def _number(self, obj: Value, scalar: t.Scalar) -> None:
         """A Python float or int of the exact type. A float that only becomes infinite in f32 is left to NumPy, which warns."""
@@ -166,108 +202,158 @@ class _Writer:
         self.numbers[scalar.name] = value
         self.scope[scalar.name] = value
 
-    def _apart(self) -> None:
-        """No output shares memory with another argument."""
-        b = self.b
-        starts = {n: b.convert("ptrtoint", p, "i64") for n, p in self.pointers.items()}
-        outputs = [p.name for p in self.plan.tensors if p.role != "in"]
-        seen: set[frozenset[str]] = set()
-        for out in outputs:
-            for other in starts:
-                pair = frozenset((out, other))
-                if other == out or pair in seen:
-                    continue
-                seen.add(pair)
-                before = b.compare("ule", starts[out] + self.bytes[out], starts[other])
-                after = b.compare("ule", starts[other] + self.bytes[other], starts[out])
-                self._require(before | after)
-
     # -- the run -------------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        """Decide everything that can still fail, then run the kernels."""
+        """Say what is to be run, and run it."""
         b = self.b
-        calls = []
-        for kernel, call, whole in self.plan.kernels:
-            items = evaluate(b, call.items, self.scope)
+        records = b.alloca(f"[{max(1, len(self.plan.kernels)) * len(RUN)} x i64]", 8)
+        for number, (_, call, whole) in enumerate(self.plan.kernels):
             elements_ = b.constant(I64, 1)
             for name in call.tensors:
                 elements_ = b.intrinsic("llvm.smax", elements_, self.sizes[name])
-            chunk = self._chunk(items, elements_, whole)
-            shared = b.compare("slt", chunk, items)
-            running = b.load(I32, b.emit(PTR, f"inttoptr i64 {self._entry('pool_workers')} to ptr"))
-            self._require(b.compare("ne", running, 0) | ~shared)
-            bytes_ = evaluate(b, call.scratch, self.scope)
-            stride = ((bytes_ + (ALIGNMENT - 1)).lshr(6)) << 6
-            total = b.select(shared, stride * self._entry("threads"), stride)
-            self._require(b.compare("ule", total, LARGEST_SCRATCH))
-            calls.append((kernel, call, items, chunk, stride, total))
-            del elements_
-        state = self._release(calls)
-        for _, call, items, chunk, stride, total in calls:
-            self._call(call, items, chunk, stride, total)
-        b.when(b.compare("ne", state, 0), lambda: b.call_void("PyEval_RestoreThread", b.emit(PTR, f"inttoptr i64 {state} to ptr")))
-
-    def _chunk(self, items: Value, elements_: Value, whole: bool) -> Value:
-        """Items per chunk, as `Executable` decides it."""
-        b = self.b
-        threads = self._entry("threads")
-        alone = b.compare("eq", threads, 1)
-        if not whole:
-            alone = alone | b.compare("slt", elements_, self._entry("serial_elements"))
-        one = b.constant(I64, 1)
-        some = b.intrinsic("llvm.smax", items, 1)
-        per_item = b.intrinsic("llvm.smax", b.binary("udiv", elements_, some), 1)
-        least = one if whole else b.binary("udiv", self._entry("chunk_elements") + per_item - 1, per_item)
-        fair = b.binary("udiv", items, threads * self._entry("chunks_per_thread"))
-        wide = b.intrinsic("llvm.smin", fair, least * 16)
-        most = (items + (MAX_CHUNKS - 1)).lshr(MAX_CHUNKS.bit_length() - 1)
-        chunk = one
-        for candidate in (least, wide, most):
-            chunk = b.intrinsic("llvm.smax", chunk, candidate)
-        return b.select(alone, items, b.intrinsic("llvm.smin", items, chunk))
-
-    def _release(self, calls: Sequence[tuple[t.TileKernel, Signature, Value, Value, Value, Value]]) -> Value:
-        """Let other Python threads run while there is much to do; the saved thread state as a number, 0 when it was kept."""
-        b = self.b
-        much = b.constant(Type("i1"), 0)
-        for _, call, *_rest in calls:
-            for name in call.tensors:
-                much = much | b.compare("sge", self.sizes[name], self._entry("serial_elements"))
-        before, let, after = b.block, b.label("release"), b.label("released")
-        b.branch(much, let, after)
-        b.place(let)
-        state = b.convert("ptrtoint", b.call(PTR, "PyEval_SaveThread"), "i64")
-        b.jump(after)
-        b.place(after)
-        return b.phi(I64, [(b.constant(I64, 0), before), (state, let)])
-
-    def _call(self, call: Signature, items: Value, chunk: Value, stride: Value, total: Value) -> None:
-        b = self.b
-        slots = b.alloca(f"[{max(1, len(call.tensors) + len(call.scalars))} x i64]", 8)
-        for slot, name in enumerate(call.tensors):
-            b.store(self.pointers[name], b.offset(slots, slot, "i64"))
-        for slot, (name, _) in enumerate(call.scalars, len(call.tensors)):
-            b.store(self.numbers[name] if name in self.numbers else self.scope[name], b.offset(slots, slot, "i64"))
-        before, large, ready = b.block, b.label("large"), b.label("ready")
-        fits = b.compare("sle", total, STACK_BYTES)
-        b.branch(fits, ready, large)
-        b.place(large)
-        block = b.call(PTR, "aligned_alloc", b.constant(I64, ALIGNMENT), total)
-        b.jump(ready)
-        b.place(ready)
-        scratch = b.phi(PTR, [(self.stack, before), (block, large)])
-        run = b.emit(PTR, f"inttoptr i64 {self._entry('pool_run')} to ptr")
-        kernel = b.named(PTR, f"@{call.name}")
-        arguments = ", ".join(v.typed for v in (kernel, slots, items, chunk, scratch, stride))
-        b.when(b.compare("sgt", items, 0), lambda: b.raw(f"call void {run}({arguments})"))
-        b.when(~fits, lambda: b.call_void("free", scratch))
+            slots = b.alloca(f"[{max(1, len(call.tensors) + len(call.scalars))} x i64]", 8)
+            words = [self.pointers[name] for name in call.tensors]
+            words += [self.numbers[name] if name in self.numbers else self.scope[name] for name, _ in call.scalars]
+            for slot, word in enumerate(words):
+                b.store(word, b.offset(slots, slot, "i64"))
+            items, scratch = evaluate(b, call.items, self.scope), evaluate(b, call.scratch, self.scope)
+            record = (b.named(PTR, f"@{call.name}"), slots, items, elements_, scratch, b.constant(I64, whole))
+            for i, word in enumerate(record):
+                b.store(word, b.offset(records, number * len(RUN) + i, "i64"))
+        name = b.module.share("launch_kernels", lambda m: _Kernels(m).write())
+        self._require(b.call(I1, name, self._table, records, b.constant(I64, len(self.plan.kernels))))
 
     def _answer(self, name: str) -> Value:
         """Py_True or Py_False, a new reference."""
-        b = self.b
-        result = b.emit(PTR, f"inttoptr i64 {self._entry(name)} to ptr")
-        b.call_void("Py_IncRef", result)
+        result = self._pointer(self._entry(name))
+        self.b.call_void("Py_IncRef", result)
         return result
 
 
+class _Arrays(_Function):
+    """``i1 launch_arrays(ptr arguments, ptr table, ptr wanted, ptr found, i64 count, i64 pitch)``: whether arrays are what is wanted,
+    and no output shares memory with another of them. Fills ``found``, ``pitch`` words for each."""
+
+    def write(self) -> str:
+        b = self.b
+        b.loop(0, self._count, 1, lambda k, _: self._array(k), hint="array")
+        b.loop(0, self._count, 1, lambda k, _: self._apart(k), hint="output")
+        return self._verdict("i1 @launch_arrays(ptr %arguments, ptr %table, ptr %wanted, ptr %found, i64 %count, i64 %pitch) noinline")
+
+    @property
+    def _count(self) -> Value:
+        return self.b.named(I64, "%count")
+
+    def _wanted(self, number: Value) -> dict[str, Value]:
+        return {n: self.b.load(I64, a) for n, a in self._words(self.b.named(PTR, "%wanted"), number, WANTED).items()}
+
+    def _found(self, number: Value) -> Value:
+        return self.b.offset(self.b.named(PTR, "%found"), number * self.b.named(I64, "%pitch"), "i64")
+
+    def _array(self, number: Value) -> None:
+        """Check an array's type, dtype, rank and layout, and note its extents."""
+        b, wanted, found = self.b, self._wanted(number), self._found(number)
+        obj = b.load(PTR, b.offset(b.named(PTR, "%arguments"), number, "ptr"))
+        self._require(b.compare("eq", self._field(obj, TYPE, I64), self._entry("array_type")))
+        same_dtype = b.compare("eq", self._field(obj, DESCRIPTOR, I64), self._entry(number + len(ENTRIES)))
+        same_rank = b.compare("eq", b.convert("zext", self._field(obj, RANK, I32), "i64"), wanted["rank"])
+        flags = b.convert("zext", self._field(obj, FLAGS, I32), "i64") & wanted["flags"]
+        self._require(same_dtype & same_rank & b.compare("eq", flags, wanted["flags"]))
+        dimensions = self._field(obj, DIMENSIONS, PTR)
+
+        def axis(i: Value, size: list[Value]) -> list[Value]:
+            extent = b.load(I64, b.offset(dimensions, i, "i64"))
+            b.store(extent, b.offset(found, i + len(FOUND), "i64"))
+            return [size[0] * extent]
+
+        (elements_,) = b.loop(0, wanted["rank"], 1, axis, [b.constant(I64, 1)], hint="axis")
+        start = self._field(obj, DATA, I64)
+        for i, word in enumerate((start, start + elements_ * wanted["itemsize"], elements_)):
+            b.store(word, b.offset(found, i, "i64"))
+
+    def _apart(self, number: Value) -> None:
+        """An output shares memory with no other argument."""
+        b = self.b
+        out = self._found(number)
+        is_output = b.compare("ne", self._wanted(number)["flags"] & WRITEABLE, 0)
+
+        def other(k: Value, _: list[Value]) -> None:
+            found = self._found(k)
+            before, after = (b.compare("ule", self._field(x, 8, I64), self._field(y, 0, I64)) for x, y in ((out, found), (found, out)))
+            self._require(before | after | b.compare("eq", k, number))
+
+        def others() -> None:
+            b.loop(0, self._count, 1, other, hint="other")
+
+        b.when(is_output, others, hint="outputs")
+
+
+class _Kernels(_Function):
+    """``i1 launch_kernels(ptr table, ptr records, i64 count)``: decide everything that can still fail, then run kernels in order."""
+
+    def write(self) -> str:
+        b = self.b
+        self.stack = b.alloca(f"[{STACK_BYTES} x i8]")  # the kernels run one after the other
+        count = b.named(I64, "%count")
+        (most,) = b.loop(0, count, 1, lambda k, most: [self._decide(k, most[0])], [b.constant(I64, 0)], hint="decide")
+        state = self._release(most)
+        b.loop(0, count, 1, lambda k, _: self._run(k), hint="run")
+        b.when(b.compare("ne", state, 0), lambda: b.call_void("PyEval_RestoreThread", self._pointer(state)))
+        return self._verdict("i1 @launch_kernels(ptr %table, ptr %records, i64 %count) noinline")
+
+    def _record(self, number: Value) -> dict[str, Value]:
+        return self._words(self.b.named(PTR, "%records"), number, RUN)
+
+    def _decide(self, number: Value, most: Value) -> Value:
+        """The chunks and the scratch of one run; returns the elements of the largest so far."""
+        b, record = self.b, self._record(number)
+        items, elements_, scratch, whole = (b.load(I64, record[name]) for name in ("items", "elements", "scratch", "whole"))
+        chunk = self._chunk(items, elements_, b.compare("ne", whole, 0))
+        shared = b.compare("slt", chunk, items)
+        running = b.load(I32, self._pointer(self._entry("pool_workers")))
+        self._require(b.compare("ne", running, 0) | ~shared)
+        stride = ((scratch + (ALIGNMENT - 1)).lshr(6)) << 6
+        total = b.select(shared, stride * self._entry("threads"), stride)
+        self._require(b.compare("ule", total, LARGEST_SCRATCH))
+        for name, word in (("chunk", chunk), ("stride", stride), ("total", total)):
+            b.store(word, record[name])
+        return b.intrinsic("llvm.smax", most, elements_)
+
+    def _chunk(self, items: Value, elements_: Value, whole: Value) -> Value:
+        """Items per chunk, as `Executable` decides it."""
+        b = self.b
+        threads = self._entry("threads")
+        alone = b.compare("eq", threads, 1) | (b.compare("slt", elements_, self._entry("serial_elements")) & ~whole)
+        one = b.constant(I64, 1)
+
+        def shared() -> list[Value]:
+            some = b.intrinsic("llvm.smax", items, 1)
+            per_item = b.intrinsic("llvm.smax", b.binary("udiv", elements_, some), 1)
+            least = b.select(whole, one, b.binary("udiv", self._entry("chunk_elements") + per_item - 1, per_item))
+            fair = b.binary("udiv", items, threads * self._entry("chunks_per_thread"))
+            wide = b.intrinsic("llvm.smin", fair, least * 16)
+            most = (items + (MAX_CHUNKS - 1)).lshr(MAX_CHUNKS.bit_length() - 1)
+            chunk = one
+            for candidate in (least, wide, most):
+                chunk = b.intrinsic("llvm.smax", chunk, candidate)
+            return [b.intrinsic("llvm.smin", items, chunk)]
+
+        return b.chosen(~alone, shared, [items], "several")[0]
+
+    def _release(self, most: Value) -> Value:
+        """Let other Python threads run while there is much to do; the saved thread state as a number, 0 when it was kept."""
+        b = self.b
+        return b.chosen(b.compare("sge", most, self._entry("serial_elements")),
+                        lambda: [b.convert("ptrtoint", b.call(PTR, "PyEval_SaveThread"), "i64")], [b.constant(I64, 0)], "release")[0]
+
+    def _run(self, number: Value) -> None:
+        b, record = self.b, self._record(number)
+        kernel, slots = (b.load(PTR, record[name]) for name in ("kernel", "slots"))
+        items, chunk, stride, total = (b.load(I64, record[name]) for name in ("items", "chunk", "stride", "total"))
+        fits = b.compare("sle", total, STACK_BYTES)
+        (scratch,) = b.chosen(~fits, lambda: [b.call(PTR, "aligned_alloc", b.constant(I64, ALIGNMENT), total)], [self.stack], "large")
+        run = self._pointer(self._entry("pool_run"))
+        arguments = ", ".join(v.typed for v in (kernel, slots, items, chunk, scratch, stride))
+        b.when(b.compare("sgt", items, 0), lambda: b.raw(f"call void {run}({arguments})"))
+        b.when(~fits, lambda: b.call_void("free", scratch))

@@ -154,9 +154,9 @@ def push_function(module: Module, kind: ReduceKind, dtype: DType) -> str:
         row = b.offset(levels, level * pitch, lanes.element)
         b.loop(0, columns, lanes.lanes,
                lambda j, _: b.store(b.load(lanes, b.offset(values, j, lanes.element)), b.offset(row, j, lanes.element)))
-        return b.finish(f"internal void @{name}({_PARAMETERS}) noinline")
+        return b.finish(f"void @{name}({_PARAMETERS}) noinline")
 
-    return module.define(name, write)
+    return module.share(name, write)
 
 
 _PARAMETERS = "ptr %levels, i64 %pitch, i64 %count, ptr %values, i64 %columns"
@@ -195,6 +195,6 @@ def finish_function(module: Module, kind: ReduceKind, dtype: DType) -> str:
             b.when(b.compare("ne", count.lshr(number) & 1, 0), merge)
 
         b.loop(0, LEVELS, 1, level, at_least_once=True)
-        return b.finish(f"internal void @{name}({_PARAMETERS}) noinline")
+        return b.finish(f"void @{name}({_PARAMETERS}) noinline")
 
-    return module.define(name, write)
+    return module.share(name, write)

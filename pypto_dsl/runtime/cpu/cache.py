@@ -48,6 +48,14 @@ def size_limit() -> int | None:
     return int(number[1]) * _UNITS[number[2]] or None
 
 
+def entry_name(parts: tuple[str, ...], suffix: str = ".o") -> str:
+    """The name of the entry for ``parts``."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part.encode())
+    return f"{digest.hexdigest()}{suffix}"
+
+
 class ObjectCache:
     """A directory of entries; ``directory`` None keeps nothing. ``limit`` in bytes, that of the environment unless given."""
 
@@ -70,12 +78,7 @@ class ObjectCache:
 
     def path_of(self, parts: tuple[str, ...], suffix: str = ".o") -> Path | None:
         """Where the entry for ``parts`` is kept."""
-        if self.directory is None:
-            return None
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(len(part).to_bytes(8, "little") + part.encode())
-        return self.directory / f"{digest.hexdigest()}{suffix}"
+        return None if self.directory is None else self.directory / entry_name(parts, suffix)
 
     def read(self, path: Path) -> bytes | None:
         """An entry's content; None when there is none, or none that can be trusted. It counts as used now."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from pypto_dsl.codegen.llvm import kernel as emitter
 from pypto_dsl.codegen.llvm import launcher
+from pypto_dsl.codegen.llvm.builder import Module
 from pypto_dsl.codegen.llvm.kernel import Signature
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
@@ -22,9 +23,9 @@ from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Check
 from pypto_dsl.compiler.profile import stage
 from pypto_dsl.compiler.tile_ir import nodes as t
-from pypto_dsl.runtime.cpu import fastcall, jit, stored
+from pypto_dsl.runtime.cpu import fastcall, jit, shared, stored
 from pypto_dsl.runtime.cpu.arguments import Array, bind
-from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory
+from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory, entry_name
 from pypto_dsl.runtime.cpu.fastcall import FastCall
 from pypto_dsl.runtime.cpu.pool import Pool, shared_pool
 from pypto_dsl.runtime.tile_interpreter import guard, host_call, scalar_value, window
@@ -92,13 +93,13 @@ class Executable:
         kept = cache or ObjectCache(default_directory())
         with stage("cache"):
             found = stored.find(kept, key) if key is not None else None
-        record, code = found or self._compiled(kept)
+        record, code, imports = found or self._compiled(kept)
         if found is None and key is not None:
             with stage("cache"):
                 stored.keep(kept, key, record)
         self.arguments = record.arguments
         with stage("link"):
-            self._library = jit.Library(code, record.exports)
+            self._library = jit.Library(code, record.exports, imports)
             self._pool = pool or shared_pool()
             self._launch = {**targets.load("llvm-cpu").table("launch"), **(launch or {})}
             self._fast = None
@@ -111,32 +112,38 @@ class Executable:
         return self._program() if callable(self._program) else self._program
 
     @cached_property
-    def _emitted(self) -> tuple[str, launcher.Launcher | None]:
-        """The module's text and the launcher in it, if any."""
+    def _emitted(self) -> tuple[Module, launcher.Launcher | None]:
+        """The module and the launcher in it, if any."""
         program = self.program
         with stage("emit"):
             module = emitter.emit_module(list(t.kernels_of(program.steps)), self.machine.level)
             plan = launcher.launcher(program, self._extents) if fastcall.supported() else None
             if plan is not None:
                 launcher.define(module, program, plan)
-            return module.text(), plan
+            return module, plan
 
     @property
     def text(self) -> str:
         """The LLVM IR."""
-        return self._emitted[0]
+        return self._emitted[0].text()
 
-    def _compiled(self, cache: ObjectCache) -> tuple[stored.Record, bytes]:
-        """The object, compiled unless one of the same text is kept, and its record."""
-        text, plan = self._emitted
-        parts = (text, self.machine.fingerprint)
-        code = cache.get(parts, lambda: jit.compile_object(text, self.machine))
+    @property
+    def parts(self) -> tuple[str, str]:
+        """What the object depends on: its text, without the functions that kernels share, and the machine."""
+        return self._emitted[0].text(apart=True), self.machine.fingerprint
+
+    def _compiled(self, cache: ObjectCache) -> tuple[stored.Record, bytes, Mapping[str, int]]:
+        """The record, the object, compiled unless one of the same text is kept, and the addresses of what it shares."""
+        module, plan = self._emitted
+        parts = self.parts
+        code = cache.get(parts, lambda: jit.compile_object(parts[0], self.machine))
+        functions = shared.compiled(cache, module, self.machine)
         extra = ("launch", "launch_table") if plan is not None else ()
         exports = (*(emitter.symbol(k.name) for k in t.kernels_of(self.program.steps)), *extra)
-        path = cache.path_of(parts)
         tensors = None if plan is None else tuple((p.name, p.dtype) for p in plan.tensors)
         numbers = () if plan is None else tuple(s.name for s in plan.numbers)
-        return stored.Record(path.name if path is not None else "", exports, tuple(self.program.arguments), tensors, numbers), code
+        record = stored.Record(entry_name(parts), exports, tuple(self.program.arguments), tensors, numbers, functions)
+        return record, code, shared.addresses(cache, functions) or {}
 
     @cached_property
     def _loaded(self) -> dict[str, Loaded]:

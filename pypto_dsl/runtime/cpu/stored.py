@@ -22,7 +22,7 @@ from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.text.printer import print_graph
 from pypto_dsl.compiler.tile_ir.nodes import Param
-from pypto_dsl.runtime.cpu import jit
+from pypto_dsl.runtime.cpu import jit, shared
 from pypto_dsl.runtime.cpu.cache import ObjectCache
 
 _log = logging.getLogger("pypto_dsl.cache")
@@ -34,21 +34,22 @@ _SOURCES = ("compiler", "codegen/llvm", "runtime/cpu")
 
 @dataclass(frozen=True)
 class Record:
-    """A compiled graph: the name of its object's entry and the symbols in it, the program's arguments, and what the launcher takes
-    (``tensors`` and ``numbers`` by name, None where there is no launcher)."""
+    """A compiled graph: the name of its object's entry and the symbols in it, the program's arguments, what the launcher takes
+    (``tensors`` and ``numbers`` by name, None where there is no launcher), and the functions that it shares: (name, entry)."""
 
     object: str
     exports: tuple[str, ...]
     arguments: tuple[Param, ...]
     tensors: tuple[tuple[str, DType], ...] | None
     numbers: tuple[str, ...]
+    shared: tuple[tuple[str, str], ...]
 
     def text(self) -> str:
         """The record as JSON."""
         arguments = [[a.name, a.dtype.name, [str(e) for e in a.shape], a.role] for a in self.arguments]
         tensors = None if self.tensors is None else [[name, dtype.name] for name, dtype in self.tensors]
         return json.dumps({"object": self.object, "exports": self.exports, "arguments": arguments, "tensors": tensors,
-                           "numbers": self.numbers})
+                           "numbers": self.numbers, "shared": self.shared})
 
 
 def read(text: str) -> Record:
@@ -56,7 +57,8 @@ def read(text: str) -> Record:
     found = json.loads(text)
     arguments = tuple(Param(name, BY_NAME[dtype], tuple(map(index.parse, shape)), role) for name, dtype, shape, role in found["arguments"])
     tensors = None if found["tensors"] is None else tuple((name, BY_NAME[dtype]) for name, dtype in found["tensors"])
-    return Record(found["object"], tuple(found["exports"]), arguments, tensors, tuple(found["numbers"]))
+    functions = tuple((name, entry) for name, entry in found["shared"])
+    return Record(found["object"], tuple(found["exports"]), arguments, tensors, tuple(found["numbers"]), functions)
 
 
 def key(graph: Graph, target: Target, machine: jit.Machine, extents: Mapping[str, tuple[str, int]]) -> tuple[str, ...] | None:
@@ -113,8 +115,8 @@ def _files(folder: Path) -> list[tuple[str, int, int]]:
     return sorted(found)
 
 
-def find(cache: ObjectCache, parts: tuple[str, ...]) -> tuple[Record, bytes] | None:
-    """The record and the object for a key, or None when either is missing."""
+def find(cache: ObjectCache, parts: tuple[str, ...]) -> tuple[Record, bytes, Mapping[str, int]] | None:
+    """The record, the object and the addresses of shared functions for a key, or None when anything is missing."""
     path = cache.path_of(parts, SUFFIX)
     kept = None if path is None else cache.read(path)
     if path is None or kept is None:
@@ -125,7 +127,8 @@ def find(cache: ObjectCache, parts: tuple[str, ...]) -> tuple[Record, bytes] | N
         _log.debug("cache entry %s is of another version: %r", path.name, problem)
         return None
     code = cache.read(path.parent / record.object)
-    return None if code is None else (record, code)
+    addresses = shared.addresses(cache, record.shared)
+    return None if code is None or addresses is None else (record, code, addresses)
 
 
 def keep(cache: ObjectCache, parts: tuple[str, ...], record: Record) -> None:

@@ -64,11 +64,11 @@ def _gelu(b: Builder, x: Value, name: str, everywhere: Callable[[Builder, Value]
 
     def write(module: Module) -> str:
         inner = Builder(module)
-        return inner.finish(f"internal {x.type} @{name}_everywhere({x.type} %x) noinline cold",
+        return inner.finish(f"{x.type} @{name}_everywhere({x.type} %x) noinline cold",
                             everywhere(inner, inner.named(x.type, "%x")))
 
     def cold() -> Value:
-        return b.select(special, b.call(x.type, b.module.define(f"{name}_everywhere", write), x), fast)
+        return b.select(special, b.call(x.type, b.module.share(f"{name}_everywhere", write), x), fast)
 
     return Guarded(fast, special, cold, name)
 

@@ -153,10 +153,10 @@ def _logistic(b: Builder, x: Value, numerator: Value, name: str, everywhere: Cal
     def write(module: Module) -> str:
         inner = Builder(module)
         value = everywhere(inner, inner.named(x.type, "%x"))
-        return inner.finish(f"internal {x.type} @{name}_everywhere({x.type} %x) noinline cold", value)
+        return inner.finish(f"{x.type} @{name}_everywhere({x.type} %x) noinline cold", value)
 
     def cold() -> Value:
-        return b.select(special, b.call(x.type, b.module.define(f"{name}_everywhere", write), x), fast)
+        return b.select(special, b.call(x.type, b.module.share(f"{name}_everywhere", write), x), fast)
 
     return Guarded(fast, special, cold, name)
 

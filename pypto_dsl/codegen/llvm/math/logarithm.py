@@ -111,7 +111,7 @@ def _guarded(name: str, core: Callable[[Builder, Split], Value]) -> Callable[[Bu
         inside = b.select(subnormal, x * 2.0**32, x)
         value = core(b, split(b, inside, b.select(subnormal, b.constant(x.type, -32.0), 0.0)))
         value = _limits(b, x, value)
-        return b.finish(f"internal {x.type} @{name}_cold({x.type} %x) noinline cold", value)
+        return b.finish(f"{x.type} @{name}_cold({x.type} %x) noinline cold", value)
 
     def function(b: Builder, x: Value) -> Guarded:
         fast = core(b, split(b, x))
@@ -130,7 +130,7 @@ def _vector(module: Module) -> Type:
 
 
 def _call_cold(b: Builder, name: str, cold: Callable[[Module], str], *arguments: Value) -> Value:
-    return b.call(arguments[0].type, b.module.define(f"{name}_cold", cold), *arguments)
+    return b.call(arguments[0].type, b.module.share(f"{name}_cold", cold), *arguments)
 
 
 log = _guarded("log", _log)

@@ -109,10 +109,10 @@ def _guarded(b: Builder, x: Value, name: str, near: Callable[[Builder, Value], V
         argument = inner.named(x.type, "%x")
         finite = inner.compare("olt", magnitude(inner, argument), INFINITY)
         value = inner.select(finite, far(inner, argument), argument - argument)
-        return inner.finish(f"internal {x.type} @{name}_far({x.type} %x) noinline cold", value)
+        return inner.finish(f"{x.type} @{name}_far({x.type} %x) noinline cold", value)
 
     def cold() -> Value:
-        return b.select(special, b.call(x.type, b.module.define(f"{name}_far", write), x), fast)
+        return b.select(special, b.call(x.type, b.module.share(f"{name}_far", write), x), fast)
 
     return Guarded(fast, special, cold, name)
 
