@@ -54,6 +54,19 @@ def cube_root_error() -> tuple[mp.mpf, mp.mpf]:
 CUBE_ROOT_OFFSET = 1430186000  # about 4/3 (1023 - 0.05) 2^20: balances the guess's error
 
 
+def digamma_table() -> list[list[float]]:
+    """The columns of digamma on [1, 16), 16 rows an octave: the point of expansion in two parts, the value there in two parts, the further
+    coefficients of the Taylor series. A row expands around its middle, the one with the zero around the zero."""
+    zero, rows = mp.findroot(mp.digamma, mp.mpf("1.46")), []
+    for first in (mp.mpf(2) ** octave * (16 + k) / 16 for octave in range(4) for k in range(16)):
+        width = mp.mpf(2) ** mp.floor(mp.log(first, 2)) / 16
+        centre = zero if first <= zero < first + width else first + width / 2
+        value = mp.mpf(0) if centre is zero else mp.digamma(centre)
+        terms = [mp.polygamma(k, centre) / mp.factorial(k) for k in range(1, 12)]
+        rows.append([*split(centre, 53), *(split(value, 53) if value else (0.0, 0.0)), *map(float, terms)])
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
 def main() -> None:
     out: dict[str, object] = {}
     half = mp.log(2) / 2 * mp.mpf("1.0001")
@@ -92,6 +105,7 @@ def main() -> None:
     low, high = cube_root_error()
     out["cbrt_offset"] = CUBE_ROOT_OFFSET
     out["cbrt"] = fit("cbrt", lambda u: (1 - u) ** (-mp.mpf(2) / 3), low * mp.mpf("1.01"), high * mp.mpf("1.01"), 8)
+    out["digamma"] = digamma_table()
     TARGET.write_text(json.dumps(out, indent=1) + "\n", "utf-8")
 
 

@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 
 from benchmarks.sweep.cases import Array
+from pypto_dsl.compiler.ops.references import functions
 
 m = mpmath.mp
 DIGITS = 60
@@ -91,18 +92,19 @@ def values(name: str, *arrays: Array) -> list[Any]:
     return found
 
 
-# Functions whose terms cancel beside their zeros: below this magnitude, errors count in its ulp.
-SMALLEST = {"logaddexp": 1.0, "digamma": 1.0}
+# Functions whose terms cancel beside zeros: where results are below this magnitude, errors count in its ulp.
+SCALES: dict[str, Callable[..., Array]] = {"logaddexp": lambda x, y: np.ones_like(x), "digamma": functions.digamma_terms}
 
 
-def ulps(got: Array, exact: list[Any], smallest: float = 0.0) -> Array:
-    """The error of f64 results in ulp of the exact values, or of ``smallest`` where they are below; 0 where those are NaN or overflow."""
-    found = np.zeros(len(exact))
+def ulps(name: str, got: Array, *arrays: Array) -> Array:
+    """The error of f64 results in ulp of the exact values, or of their scale where that is larger; 0 where they are NaN or overflow."""
+    found = np.zeros(got.size)
+    scales = SCALES[name](*arrays) if name in SCALES else np.zeros(got.size)
     with mpmath.workdps(DIGITS):
-        for i, (value, target) in enumerate(zip(got.tolist(), exact, strict=True)):
+        for i, (value, target, scale) in enumerate(zip(got.tolist(), values(name, *arrays), scales.tolist(), strict=True)):
             if m.isnan(target) or abs(target) >= m.mpf(2) ** 1024:
                 continue
-            size = max(abs(target), smallest)
+            size = max(abs(target), scale)
             exponent = m.floor(m.log(size, 2)) if size else -1074
             unit = m.mpf(2) ** max(exponent - 52, -1074)
             found[i] = INF if value != value or abs(value) == INF else float(abs(m.mpf(value) - target) / unit)

@@ -64,9 +64,14 @@ def record(case: Case, dtype: str, inputs: str, count: int, report: Report, plac
 
 
 def revision() -> str:
-    """The commit of the working tree, and whether files differ from it."""
-    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=Path(__file__).parent)
-    return done.stdout.strip()
+    """The commit of the working tree, and whether files that decide results differ from it: the compiler and the sweeps, not records."""
+    here = Path(__file__).parent
+
+    def git(*command: str) -> str:
+        return subprocess.run(["git", *command], capture_output=True, text=True, cwd=here.parent.parent).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "pypto_dsl", "benchmarks/sweep")
+    return git("describe", "--always") + ("-dirty" if changed else "")
 
 
 def single(case: Case, level: str | None, total: int) -> Record:
@@ -157,7 +162,7 @@ def double(case: Case, level: str | None) -> Record:
     """f64: a sample, against mpmath; special values are not measured."""
     operands = [a.astype(np.float64) for a in doubles(case)]
     kernel = Kernel(case, "f64", SAMPLES, level)
-    error = precise.ulps(kernel(*operands), precise.values(case.name, *operands), precise.SMALLEST.get(case.name, 0.0))
+    error = precise.ulps(case.name, kernel(*operands), *operands)
     report = Report(worst=float(error.max()), worst_at=int(error.argmax()), misrounded=int((error > 0.5).sum()))
     level = kernel.executable.machine.level.name
     return record(case, "f64", "sample", SAMPLES, report, lambda i: [float(a[i]).hex() for a in operands], level)

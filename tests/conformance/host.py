@@ -65,6 +65,14 @@ def log_gamma(x: float) -> float:
         return np.inf if x <= 0 and x == np.floor(x) else float(mpmath.re(mpmath.loggamma(float(x))))
 
 
+def digamma(x: float) -> float:
+    """The derivative of log gamma; at the poles as the operation has it."""
+    if x == 0 or np.isnan(x) or np.isinf(x):
+        return float(np.copysign(np.inf, -x)) if x == 0 else float(x) if x > 0 else np.nan
+    with mpmath.workdps(50):
+        return np.nan if x < 0 and x == np.floor(x) else float(mpmath.digamma(float(x)))
+
+
 def gelu(x: float) -> float:
     """x times the normal distribution's lower tail; of -inf -0."""
     if not np.isfinite(x):
@@ -75,7 +83,8 @@ def gelu(x: float) -> float:
 
 
 # Where the references of f64, which are float64 functions themselves, are off by more than their bounds: by mpmath.
-PRECISE: dict[str, Callable[..., float]] = {"lgamma": log_gamma, "gelu": gelu, "bias_gelu": lambda x, bias: gelu(x + bias)}
+PRECISE: dict[str, Callable[..., float]] = {
+    "lgamma": log_gamma, "digamma": digamma, "gelu": gelu, "bias_gelu": lambda x, bias: gelu(x + bias)}
 
 
 def is_matrix(cell: Cell, given: list[Array]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from pypto_dsl.codegen.llvm import elements
 from pypto_dsl.codegen.llvm.bfloat import Known
 from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Guarded, Type, Value
-from pypto_dsl.codegen.llvm.math import double, error, exponential, logarithm, power, root, trigonometric, wide
+from pypto_dsl.codegen.llvm.math import division, double, error, exponential, gamma, logarithm, power, root, trigonometric, wide
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error as refusal
@@ -37,7 +37,7 @@ class Use:
 Writer = Callable[[Builder, Use], Value | Guarded]
 Unary = Callable[[Builder, Value], Value]
 Function = Callable[[Builder, Value], Value | Guarded]
-Binary = Callable[[Builder, Value, Value], Value]
+Binary = Callable[[Builder, Value, Value], Value | Guarded]
 
 
 def _unary(function: Unary) -> Writer:
@@ -122,18 +122,6 @@ def _limit(b: Builder, x: Value, limit: float, largest: bool) -> Value:
     if limit != 0 or largest == (math.copysign(1, limit) < 0):
         return limited
     return limited + limit if largest else b.select(b.compare("oeq", x, 0.0), limit, limited)
-
-
-def _in_double(function: Unary) -> Writer:
-    """A function of f64, for f32 too: the result is rounded once more."""
-
-    def write(b: Builder, use: Use) -> Value:
-        x = use.operands[0]
-        if use.sources[0] is dtypes.F64:
-            return function(b, x)
-        return b.convert("fptrunc", function(b, b.convert("fpext", x, "double")), "float")
-
-    return write
 
 
 def _gcd(b: Builder, use: Use) -> Value:
@@ -253,9 +241,9 @@ WRITERS: dict[str, Writer] = {
     "rsqrt": _by_precision(root.rsqrt, double.rsqrt),
     **{name: _wide(name) for name in (*wide.FUNCTIONS, "mish", "logit")},
     "rint": _rounding("llvm.rint"),
-    "fmod": lambda b, use: double.per_lane(b, "fmodf" if use.sources[0] is dtypes.F32 else "fmod", *use.operands),
-    "lgamma": _in_double(double.by_libm("lgamma")),
-    "digamma": _in_double(double.digamma),
+    "fmod": _binary(division.fmod),
+    "lgamma": _by_precision(wide.in_double(double.by_libm("lgamma")), gamma.lgamma),
+    "digamma": _by_precision(wide.in_double(gamma.digamma), gamma.digamma),
     "gcd": _gcd,
     "positive": _unary(lambda b, x: x),
     "floor": _rounding("llvm.floor"),

@@ -101,7 +101,8 @@ def lgamma(input: Tensor) -> Tensor:
 
 
 @op(types=typing.float_unary, shape=shapes.same, reference=functions.digamma, family="elementwise", bound={"f32": 2},
-    derivation="the recurrence and the asymptotic series in float64", dtypes=typing.FLOATS)
+    derivation="the recurrence and the asymptotic series in float64; of negative numbers counted in ulp of the larger of its two terms",
+    scale=functions.digamma_terms, dtypes=typing.FLOATS)
 def digamma(input: Tensor) -> Tensor:
     """The logarithmic derivative of the gamma function; NaN at the negative integers, infinite at 0 with the sign of -input."""
     ...

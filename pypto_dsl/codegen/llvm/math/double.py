@@ -11,18 +11,23 @@ from pypto_dsl.codegen.llvm.math.wide import constant, polynomial
 
 # Operations that are the C library's, lane by lane.
 LIBRARY = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "erf", "tanh", "asin", "acos", "atan", "atan2",
-           "sinh", "cosh", "asinh", "acosh", "atanh", "hypot", "fmod", "pow", "lgamma")
+           "sinh", "cosh", "asinh", "acosh", "atanh", "hypot", "pow", "lgamma")
 
 
-def per_lane(b: Builder, name: str, *arguments: Value) -> Value:
-    """Call the scalar function ``name`` for every lane."""
+def per_lane(b: Builder, name: str, *arguments: Value, through: str | None = None) -> Value:
+    """Call the scalar function ``name`` for every lane; it is one of the type ``through`` where that is another one."""
     type = arguments[0].type
-    scalar = Type(type.element)
+
+    def called(*scalars: Value) -> Value:
+        if through is None:
+            return b.call(Type(type.element), name, *scalars)
+        return b.convert("fptrunc", b.call(Type(through), name, *(b.convert("fpext", s, through) for s in scalars)), type.element)
+
     if not type.lanes:
-        return b.call(scalar, name, *arguments)
+        return called(*arguments)
     result = b.named(type, "poison")
     for lane in range(type.lanes):
-        result = b.insert(result, b.call(scalar, name, *(b.extract(a, lane) for a in arguments)), lane)
+        result = b.insert(result, called(*(b.extract(a, lane) for a in arguments)), lane)
     return result
 
 
@@ -164,36 +169,6 @@ def ldexp_real(b: Builder, x: Value, exponent: Value) -> Value:
     value = b.select(infinite, x * limit, value)
     return b.select(b.compare("uno", x, exponent), x + exponent, value)
 
-
-
-
-# B_2k / 2k of the asymptotic series, DLMF 5.11.2
-_DIGAMMA_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
-
-
-def digamma(b: Builder, x: Value) -> Value:
-    """The logarithmic derivative of the gamma function: the recurrence up to 12, the asymptotic series beyond, reflection below 0
-    (DLMF 5.5.4)."""
-    type = x.type
-    negative = b.compare("olt", x, 0.0)
-    a = b.select(negative, 1.0 - x, x)
-    shift = b.constant(type, 0.0)
-    for _ in range(12):
-        small = b.compare("olt", a, 12.0)
-        shift = shift - b.select(small, 1.0 / a, 0.0)
-        a = a + b.select(small, b.constant(type, 1.0), 0.0)
-    z = 1.0 / (a * a)
-    series = b.constant(type, _DIGAMMA_SERIES[-1])
-    for term in reversed(_DIGAMMA_SERIES[:-1]):
-        series = series * z + term
-    value = ((shift + per_lane(b, "log", a)) - 0.5 / a) - series * z
-    fraction = x - b.intrinsic("llvm.rint", x)  # exact, and small beside every pole
-    reflected = value - 3.141592653589793 / per_lane(b, "tan", fraction * 3.141592653589793)
-    value = b.select(negative, reflected, value)
-    pole = (negative & b.compare("oeq", fraction, 0.0)) | b.compare("oeq", x, -float("inf"))
-    value = b.select(pole, b.constant(type, float("nan")), value)
-    at_zero = b.intrinsic("llvm.copysign", b.constant(type, float("inf")), -x)
-    return b.select(b.compare("oeq", x, 0.0), at_zero, value)
 
 
 def cbrt(b: Builder, x: Value) -> Value:

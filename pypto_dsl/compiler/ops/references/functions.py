@@ -95,6 +95,14 @@ def _digamma(x: float) -> float:
 digamma = _each(_digamma)
 
 
+def digamma_terms(x: Array, **_: Any) -> Array:
+    """The larger of psi(1 - x) and pi cot(pi x), of which digamma is the difference below 0, and cancels beside its zeros; 0 elsewhere."""
+    with np.errstate(all="ignore"):
+        fraction = x - np.rint(x)
+        larger = np.maximum(np.abs(digamma(1.0 - x)), np.abs(np.pi / np.tan(np.pi * fraction)))
+    return np.where((x < 0) & (fraction != 0), larger, 0.0)
+
+
 def _erfinv(y: float) -> float:
     """Newton's method on erf (erfc in the tail), from Winitzki's elementary approximation."""
     if abs(y) >= 1.0 or math.isnan(y):
