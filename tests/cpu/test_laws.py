@@ -1,9 +1,11 @@
 """Law 1 and law 3 on the CPU: equal text for equal programs, and equal bits whatever the width, threads, chunks and extents' knowledge."""
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -12,7 +14,9 @@ from cpu_programs import KERNELS, Array, Executable, arguments, executable, grap
 
 from pypto_dsl.codegen.llvm import kernel as emitter
 from pypto_dsl.codegen.llvm.features import feature_levels
+from pypto_dsl.codegen.llvm.kernel import STREAMING
 from pypto_dsl.runtime.cpu import jit
+from pypto_dsl.runtime.cpu.caches import last_level_bytes
 from pypto_dsl.runtime.cpu.pool import Pool
 
 LEVELS = [level.name for level in jit.host_levels()]
@@ -42,6 +46,58 @@ def test_threads_and_chunks_do_not_change_bits(name: str, pools: list[Pool]) -> 
         arrays, scalars = arguments(name, extents, 3)
         first, *others = (run(name, arrays, scalars, e).tobytes() for e in chunkings)
         assert all(other == first for other in others), extents
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_writing_past_the_caches_does_not_change_bits(name: str, level: str) -> None:
+    """Everything and nothing is larger than the caches, with extents that are known and that are not."""
+    extents = {"M": 5, "N": 9001, "K": 5}
+    arrays, scalars = arguments(name, extents, 4)
+    programs = [lower(graph(name, KERNELS[name], known)) for known in ({}, extents)]
+    first, *others = (run(name, arrays, scalars, Executable(p, level=level, launch={STREAMING: limit})).tobytes()
+                      for p in programs for limit in (0, 1 << 62))
+    assert all(other == first for other in others)
+
+
+def test_the_module_asks_how_much_is_written_past_the_caches() -> None:
+    """The text is the same on every machine: a word holds what fits the usual cache until the loader stores what fits this one."""
+    program = Executable(lower(graph("add", KERNELS["add"])))
+    assert f"@{STREAMING} = global i64 {3 << 23}, align 8" in program.text
+    arrays, scalars = arguments("add", {"M": 8, "N": 8})
+    run("add", arrays, scalars, program)
+    assert stored_word(program, STREAMING) == emitter.streaming_bytes(last_level_bytes())
+    assert stored_word(Executable(program.program, launch={STREAMING: 12345}), STREAMING) == 12345
+
+
+def stored_word(program: Executable, name: str) -> int:
+    """What stands in a word of a loaded module."""
+    return ctypes.c_int64.from_address(program._library.address(name)).value
+
+
+def test_the_threshold_follows_the_last_cache() -> None:
+    assert emitter.streaming_bytes(64 << 20) == 48 << 20
+    assert emitter.streaming_bytes() == emitter.streaming_bytes(None) == 24 << 20
+    assert emitter.streaming_bytes(256 << 10) == 1 << 20  # less is not believed
+
+
+def test_the_last_cache_is_read_as_linux_tells_it(tmp_path: Path) -> None:
+    """The highest level that holds data, of the first processor that this process may run on."""
+    def cache(cpu: int, index: int, level: str, type: str, size: str) -> None:
+        folder = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
+        folder.mkdir(parents=True)
+        for name, text in (("level", level), ("type", type), ("size", size)):
+            (folder / name).write_text(text + "\n")
+
+    first = min(os.sched_getaffinity(0))
+    assert last_level_bytes.__wrapped__(tmp_path) is None
+    cache(first, 0, "1", "Data", "32K")
+    cache(first, 1, "9", "Instruction", "99M")
+    cache(first, 2, "3", "Unified", "8M")
+    cache(first + 1, 0, "3", "Unified", "1M")
+    assert last_level_bytes.__wrapped__(tmp_path) == 8 << 20
+    (tmp_path / f"cpu{first}" / "cache" / "index2" / "size").write_text("plenty\n")
+    assert last_level_bytes.__wrapped__(tmp_path) == 32 << 10
 
 
 # ---- the defined order of sums, written again in NumPy ---------------------------------------------------------------------

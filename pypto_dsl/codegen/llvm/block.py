@@ -49,11 +49,11 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
         raise CompilerBug("codegen/llvm", "a Block reduces along rows and along columns at once")
 
     def reduced_columns(fetches: bool) -> None:
-        lanes.context = replace(context, fetches=fetches)
+        lanes.fetches = fetches
         _columns(b, lanes, row_count, column_count, rows, [(r, columns[r.target.name]) for r in down])
 
     if down:
-        _where(b, context.fetches, reduced_columns)
+        _where(b, context.large, reduced_columns)
         return
 
     def row(number: Value) -> None:
@@ -61,21 +61,21 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
         if not block.reduces:
             _row(b, lanes, number, column_count, cols)
         else:
-            _where(b, context.fetches, lambda fetches: reduced(number, fetches))
+            _where(b, context.large, lambda fetches: reduced(number, fetches))
 
     def reduced(number: Value, fetches: bool) -> None:
-        lanes.context = replace(context, fetches=fetches)
+        lanes.fetches = fetches
         _reduced_row(b, lanes, number, column_count, cols, context)
 
     each(b, row_count, rows, row, "row")
 
 
-def _where(b: Builder, condition: Value | bool, body: Callable[[bool], None]) -> None:
-    """``body`` of a condition, in two versions where it is only known when the kernel runs."""
-    if isinstance(condition, Value):
-        b.either(condition, lambda: body(True), lambda: body(False), "large")
+def _where(b: Builder, condition: Value | None, body: Callable[[bool], None]) -> None:
+    """``body`` in two versions, for when the condition holds and for when not; where there is none, it does not."""
+    if condition is None:
+        body(False)
     else:
-        body(condition)
+        b.either(condition, lambda: body(True), lambda: body(False), "large")
 
 
 def each(b: Builder, count: Value, extent: Index, body: Callable[[Value], None], hint: str) -> None:
@@ -102,7 +102,7 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
 
     output = lanes.single_output()
     streaming = lanes.context.streaming
-    if streaming is False or output is None or (extent.constant is not None and extent.constant < _LONG_ROW):
+    if streaming is None or output is None or (extent.constant is not None and extent.constant < _LONG_ROW):
         through_caches()
         return
 
@@ -116,10 +116,7 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
         b.loop(head, full, width * together, lambda i, _: step(_neighbours(i, width, together), None, True), hint="stream")
         b.loop(full, count, width, lambda i, _: step([i], b.lane_mask(i, count, width)), hint="tail")
 
-    if streaming is True:
-        past_caches()
-    elif isinstance(streaming, Value):
-        b.either(streaming, past_caches, through_caches, "large")
+    b.either(streaming, past_caches, through_caches, "large")
 
 
 _SHORT_ROW = 256  # elements: shorter rows are not fetched ahead

@@ -4,6 +4,9 @@
 
 ``arguments`` is an array of 8-byte slots: the addresses of the parameters, then the run-time scalars. ``scratch`` belongs to the
 worker that calls, and has `Layout.bytes` bytes. Parameters are read and written where they are; nothing is copied in or out.
+
+The word `STREAMING` of a module says on how many bytes its kernels write past the caches. It holds what fits the target's usual
+cache until whoever loads the module stores what fits the machine.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, as_index, dense_strides
 from pypto_dsl.compiler.tile_ir import nodes as t
 
+STREAMING = "streaming_bytes"
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -47,6 +52,12 @@ def signature(kernel: t.TileKernel) -> Signature:
     tensors = tuple(dict.fromkeys(p.bound_to for p in kernel.params))
     scalars = tuple((s.name, s.dtype) for s in kernel.scalars if s.value is None)
     return Signature(symbol(kernel.name), tensors, scalars, items, plan(kernel).bytes, kernel.requires)
+
+
+def streaming_bytes(cache: int | None = None) -> int:
+    """On how many bytes kernels write past a last cache of ``cache`` bytes, the target's usual one unless given."""
+    launch = targets.load("llvm-cpu").table("launch")
+    return max(int(launch["streaming_share"] * (cache or launch["streaming_cache"])), int(launch["streaming_least"]))
 
 
 def symbol(name: str) -> str:
@@ -81,8 +92,8 @@ class _Kernel:
         self.views: dict[str, View] = {}
         self.columns: dict[str, ColumnState] = {}
         self.scratch = self.b.named(PTR, "%scratch")
-        self.large: Value | bool = False  # more memory than the caches keep
-        self.streaming: Value | bool = False  # and outputs are better written past them
+        self.large: Value | None = None  # whether there is more memory than the caches keep, where that can be and matters
+        self.streams = False  # and outputs are better written past them then
 
     def write(self) -> str:
         """The function's text."""
@@ -91,26 +102,27 @@ class _Kernel:
         self._arguments()
         self._buffers()
         streams = any(self._written_once(s) for s in _all(self.kernel))
-        self.large = self._larger_than_caches() if streams or self._reduces_once() else False
-        self.streaming = streams and self.large
+        self.large = self._larger_than_caches() if streams or self._reduces_once() else None
+        self.streams = streams and self.large is not None
         self._body(self.kernel.once)
         b.loop(b.named(I64, "%start"), b.named(I64, "%stop"), 1, self._item, hint="item")
-        if self.streaming is not False:
+        if self.streams:
             b.raw("fence seq_cst")
         return b.finish(f"void @{self.call.name}(ptr noalias %arguments, i64 %start, i64 %stop, ptr noalias %scratch)")
 
-    def _larger_than_caches(self) -> Value | bool:
-        """Whether the kernel touches more memory than the caches keep."""
+    def _larger_than_caches(self) -> Value | None:
+        """Whether the kernel touches more memory than the caches keep; None when any cache keeps it."""
         total = as_index(0)
         for param in self.kernel.params:
             size = as_index(param.dtype.itemsize)
             for extent in param.shape:
                 size = size * extent
             total = total + size
-        limit = targets.load("llvm-cpu").table("launch")["streaming_bytes"]
-        if total.constant is not None:
-            return bool(total.constant > limit)
-        return self.b.compare("sgt", evaluate(self.b, total, self.scope), limit)
+        if total.constant is not None and total.constant <= targets.load("llvm-cpu").table("launch")["streaming_least"]:
+            return None
+        self.b.module.globals[STREAMING] = f"@{STREAMING} = global i64 {streaming_bytes()}, align 8"
+        limit = self.b.load(I64, self.b.named(PTR, f"@{STREAMING}"))
+        return self.b.compare("slt", limit, evaluate(self.b, total, self.scope))
 
     def _reduces_once(self) -> bool:
         """Whether all that the kernel does with its operands is to reduce them."""
@@ -205,10 +217,10 @@ class _Kernel:
                 self.views[buffer.name] = self._region(store.region, buffer)
 
     def _context(self, statement: t.Block | None = None) -> Context:
-        streams = statement is not None and self.streaming is not False and self._written_once(statement)
+        streams = statement is not None and self.streams and self._written_once(statement)
         ahead = self._next_item() if streams else ()
-        return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=streams and self.streaming, ahead=ahead,
-                       fetches=self.large if self._reduces_once() else False)
+        return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=self.large if streams else None,
+                       large=self.large if self._reduces_once() else None, ahead=ahead)
 
     def _let(self, statement: t.Let) -> None:
         self.scope[statement.name] = evaluate(self.b, statement.value, self.scope)

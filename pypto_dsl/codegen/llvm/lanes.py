@@ -33,8 +33,8 @@ class Context:
     scalar_dtypes: Mapping[str, DType]
     views: Mapping[str, View]
     turned: bool = False  # lanes run over the Block's rows
-    streaming: Value | bool = False  # the data is larger than the caches: outputs go past them (a run-time condition, or known)
-    fetches: Value | bool = False  # memory is read once and is larger than the caches: what a reduction reads next is fetched ahead
+    streaming: Value | None = None  # whether the data is larger than the caches, where outputs then go past them
+    large: Value | None = None  # the same for memory that a reduction reads once: it fetches ahead what it reads next
     ahead: tuple[View, ...] = ()  # what will be read next: worth fetching while outputs go past the caches
 
 
@@ -75,6 +75,7 @@ class Lanes:
             self.facts[op.result] = facts(op, self.facts, self.dtypes)
             self.dtypes[op.result] = op.dtype
         self.known: dict[Key, Value] = {}  # values of the levels already written
+        self.fetches = False  # in code for data that is larger than the caches
 
     # -- what operands are ---------------------------------------------------------------------------------------------
 
@@ -185,7 +186,7 @@ class Lanes:
 
     def fetched(self) -> list[View]:
         """What is worth fetching ahead: dense matrices of a Block that reads memory once."""
-        if self.context.fetches is not True:
+        if not self.fetches:
             return []
         leaves = [o for o in self._operands() if isinstance(o, t.ReadBuffer) and o.how == "full"]
         return [v for v in (self._view(o.buffer) for o in leaves) if v.column_stride.name == "1"]

@@ -26,6 +26,7 @@ from pypto_dsl.compiler.tile_ir import nodes as t
 from pypto_dsl.runtime.cpu import fastcall, jit, shared, stored
 from pypto_dsl.runtime.cpu.arguments import Array, bind
 from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory, entry_name
+from pypto_dsl.runtime.cpu.caches import last_level_bytes
 from pypto_dsl.runtime.cpu.fastcall import FastCall
 from pypto_dsl.runtime.cpu.pool import Pool, shared_pool
 from pypto_dsl.runtime.tile_interpreter import guard, host_call, scalar_value, window
@@ -82,7 +83,8 @@ class Executable:
         """Compile ``program`` for the host, or for one of its smaller feature levels.
 
         Objects are kept in ``cache``, the user's cache directory unless given.
-        ``launch`` replaces the target's thresholds for sharing work among threads; results do not depend on it.
+        ``launch`` replaces the target's thresholds for sharing work among threads, and the one for writing past the caches that follows
+        from this machine's (``streaming_bytes``); results do not depend on it.
         ``extents`` names, for run-time numbers, the argument and axis whose extent they are: the launcher reads them there.
         ``key`` (`stored.key`) finds what an earlier process has compiled; ``program`` may then be a function, called when it is needed.
         Raises KernelError PT524 for a level that the host lacks, and what emission refuses.
@@ -103,6 +105,9 @@ class Executable:
             self._pool = pool or shared_pool()
             self._launch = {**targets.load("llvm-cpu").table("launch"), **(launch or {})}
             self._fast = None
+            if emitter.STREAMING in record.exports:
+                limit = (launch or {}).get(emitter.STREAMING, emitter.streaming_bytes(last_level_bytes()))
+                ctypes.c_int64.from_address(self._library.address(emitter.STREAMING)).value = limit
             if record.tensors is not None:
                 self._fast = FastCall(self._library, record.tensors, record.numbers, self._pool, self._launch)
 
@@ -139,7 +144,8 @@ class Executable:
         code = cache.get(parts, lambda: jit.compile_object(parts[0], self.machine))
         functions = shared.compiled(cache, module, self.machine)
         extra = ("launch", "launch_table") if plan is not None else ()
-        exports = (*(emitter.symbol(k.name) for k in t.kernels_of(self.program.steps)), *extra)
+        words = (emitter.STREAMING,) if emitter.STREAMING in module.globals else ()
+        exports = (*(emitter.symbol(k.name) for k in t.kernels_of(self.program.steps)), *extra, *words)
         tensors = None if plan is None else tuple((p.name, p.dtype) for p in plan.tensors)
         numbers = () if plan is None else tuple(s.name for s in plan.numbers)
         record = stored.Record(entry_name(parts), exports, tuple(self.program.arguments), tensors, numbers, functions)
