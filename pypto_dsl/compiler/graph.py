@@ -123,13 +123,14 @@ class Region:
 
 @dataclass(frozen=True)
 class Symbol:
-    """What an Index variable stands for: a dimension of a parameter, a user's integer, a loop index, or an element read.
+    """What an Index variable stands for: a dimension of a parameter, a user's integer, a loop index, an element read, or a parameter's
+    stride.
 
     ``minimum`` and ``maximum`` are bounds that always hold (of a loop index: from its range), None when there is none.
     """
 
     name: str
-    kind: str  # "dim" | "scalar" | "loop" | "element"
+    kind: str  # "dim" | "scalar" | "loop" | "element" | "stride"
     parameter: str = ""
     axis: int = 0
     minimum: int | None = 0
@@ -162,7 +163,8 @@ class Graph:
 
     ``parameters`` are tensors and run-time scalars (rank 0, dtype f32/i32/...) in signature order; ``outputs`` maps a
     parameter's name to the value written into it, in order of first write; ``returns`` are returned values.
-    ``options`` are plain data that change meaning: promotion rule set, precision.
+    ``options`` are plain data that change meaning: promotion rule set, precision. ``strides`` (in elements) are of parameters that do not
+    lie dense: what a call's arrays are like, not what the kernel means, so that the text form does not have them.
     """
 
     name: str
@@ -174,6 +176,7 @@ class Graph:
     options: dict[str, str] = field(default_factory=dict)
     checks: list[Check] = field(default_factory=list)
     span: Span | None = None
+    strides: dict[str, tuple[Index, ...]] = field(default_factory=dict)
 
     @property
     def rules(self) -> str:

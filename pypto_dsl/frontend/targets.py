@@ -11,6 +11,7 @@ import numpy as np
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.errors import error, value_text
 from pypto_dsl.compiler.graph import Graph
+from pypto_dsl.compiler.layouts import lying
 from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.profile import stage
 from pypto_dsl.compiler.targets import Target
@@ -80,7 +81,8 @@ class Compiled:
         with stage("key"):
             key = _module("pypto_dsl.runtime.cpu.stored").key(graph, target, machine, extents)
         build = _module("pypto_dsl.runtime.cpu.executable").Executable
-        self.executable = build(lambda: _lower(graph, target), extents=extents, key=key)
+        self.executable = build(lambda: _lower(graph, target), extents=extents, key=key,
+                                relaid=lambda layouts: _lower(lying(graph, layouts), target))
         self.arguments: tuple[Param, ...] = self.executable.arguments
         self.launch: Callable[..., bool] | None = self.executable.launch
         self.numbers: tuple[str, ...] = self.executable.numbers
@@ -95,8 +97,8 @@ class Compiled:
 
     def _too_large(self, arrays: Mapping[str, Array], said: str) -> Exception:
         strided = [name for name, a in arrays.items() if not a.flags.c_contiguous]
-        help = (f"compiled kernels read dense arrays, and `{strided[0]}` is copied first: pass the part of it that the kernel reads"
-                if strided else "work on parts of the arrays")
+        help = (f"`{strided[0]}` is copied where it overlaps an output, is misaligned or has foreign bytes, and where its axes are joined: "
+                "pass the part of it that the kernel reads" if strided else "work on parts of the arrays")
         return error("PT720", f"{self.name} does not fit into memory: {said}", here(), help=help)
 
     @property

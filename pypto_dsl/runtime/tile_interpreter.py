@@ -76,13 +76,36 @@ def guard(step: t.GuardStep, extents: Mapping[str, int]) -> None:
 def window(tensors: Mapping[str, Array], param: t.Param, extents: Mapping[str, int]) -> Array:
     """A parameter as a NumPy view of its tensor."""
     shape = tuple(e.evaluate(extents) for e in param.shape)
-    flat = tensors[param.bound_to].reshape(-1)
+    tensor = tensors[param.bound_to]
     strides = [s.evaluate(extents) for s in param.strides] if param.strides is not None else list(_dense(shape))
     base = param.base.evaluate(extents)
+    if not tensor.flags.c_contiguous:
+        return _window_of_strided(tensor, param.name, shape, strides, base)
+    flat = tensor.reshape(-1)
     end = base + sum((e - 1) * s for e, s in zip(shape, strides, strict=True)) if all(shape) else base
     if base < 0 or (end >= flat.size and all(shape)):
         raise CompilerBug("tile", f"{param.name} {shape} at {base} leaves its tensor of {flat.size} elements")
     return strided(flat[base:], shape, [s * flat.itemsize for s in strides])
+
+
+def _window_of_strided(tensor: Array, name: str, shape: Sequence[int], strides: Sequence[int], base: int) -> Array:
+    """A window of a tensor that is not dense, ``base`` and ``strides`` in elements of its memory."""
+    size = tensor.itemsize
+    reach = [(e - 1) * s * size for e, s in zip(shape, strides, strict=True)]
+    own = [(e - 1) * s for e, s in zip(tensor.shape, tensor.strides, strict=True)]
+    first, last = (base * size + sum(r for r in reach if (r > 0) is up) for up in (False, True))
+    if all(shape) and (first < sum(r for r in own if r < 0) or last > sum(r for r in own if r > 0)):
+        raise CompilerBug("tile", f"{name} {tuple(shape)} at {base} leaves its tensor of strides {tensor.strides}")
+    start = tensor.ctypes.data + base * size
+    view = {"data": (start, True), "typestr": f"|V{size}", "shape": tuple(shape), "strides": tuple(s * size for s in strides), "version": 3}
+    return np.asarray(_Interface(view, tensor)).view(tensor.dtype)
+
+
+class _Interface:
+    """Memory that NumPy is told of, and what keeps it alive."""
+
+    def __init__(self, interface: dict[str, Any], owner: Array) -> None:
+        self.__array_interface__, self.owner = interface, owner
 
 
 def strided(flat: Array, shape: Sequence[int], strides: Sequence[int], writeable: bool = True) -> Array:

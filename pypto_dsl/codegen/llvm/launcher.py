@@ -3,8 +3,9 @@
     PyObject *launch(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 
 It takes the program's tensors in order, then its run-time numbers, and returns True when it ran them, False when anything is not
-exactly as it wants it: another type, dtype, rank or extent, strides, overlap, a pool that sleeps. The caller then takes the long
-way, which explains or converts. Addresses of Python's objects are read from a table that is filled in after loading, so the text
+exactly as it wants it: another type, dtype, rank or extent, strides, overlap, a pool that sleeps. A launcher of the same program for
+arrays that lie otherwise, whose address is in the table, is asked then. When none runs it, the caller takes the long way, which explains or
+converts. Addresses of Python's objects are read from a table that is filled in after loading, so the text
 is the same in every process. What is the same for every program, the checks of arrays and the run, is in shared functions.
 """
 
@@ -19,19 +20,20 @@ from pypto_dsl.codegen.llvm.builder import F64, I1, I32, I64, PTR, Builder, Modu
 from pypto_dsl.codegen.llvm.indexing import evaluate
 from pypto_dsl.codegen.llvm.kernel import Signature, signature
 from pypto_dsl.compiler import dtypes
+from pypto_dsl.compiler.layouts import free_strides
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 # Offsets in a PyObject and in NumPy's PyArrayObject_fields, whose head has been stable since NumPy 1.0.
-TYPE, DATA, RANK, DIMENSIONS, DESCRIPTOR, FLAGS, FLOAT_VALUE = 8, 16, 24, 32, 56, 64, 16
+TYPE, DATA, RANK, DIMENSIONS, STRIDES, DESCRIPTOR, FLAGS, FLOAT_VALUE = 8, 16, 24, 32, 40, 56, 64, 16
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 # The table's entries; dtypes of the arguments follow.
-ENTRIES = ("array_type", "float_type", "int_type", "true", "false", "pool_run", "pool_workers", "threads", "serial_elements",
+ENTRIES = ("array_type", "float_type", "int_type", "true", "false", "following", "pool_run", "pool_workers", "threads", "serial_elements",
            "chunk_elements", "chunks_per_thread")
-# Words that say what a tensor must be, of what is found of it (its extents follow), and of one run of a kernel. The last three of a
+# Words that say what a tensor must be, of what is found of it (its extents and strides follow), and of one run of a kernel. The last three of a
 # run are for the shared function itself.
 WANTED = ("rank", "flags", "itemsize")
-FOUND = ("start", "end", "elements")
+FOUND = ("data", "start", "end", "elements")
 RUN = ("kernel", "slots", "items", "elements", "scratch", "whole", "chunk", "stride", "total")
 # Dtypes of run-time numbers: floats, and integers that fit a signed 64-bit word.
 NUMBERS = frozenset({dtypes.F32, dtypes.F64, dtypes.I8, dtypes.I16, dtypes.I32, dtypes.I64, dtypes.U8, dtypes.U16, dtypes.U32})
@@ -58,7 +60,7 @@ def launcher(program: t.Program, extents: Mapping[str, tuple[str, int]] | None =
     """
     if program.workspaces or any(not isinstance(s, tuple) or len(s) != 1 or s[0].requires for s in program.steps):
         return None
-    shown = {e.name for a in program.arguments for e in a.shape if e.name is not None}
+    shown = {e.name for a in program.arguments for e in a.shape if e.name is not None} | free_strides(program.arguments).keys()
     where = extents or {}
     told = tuple((s.name, *where[s.name]) for s in program.scalars if s.value is None and s.name in where)
     known = shown | {name for name, _, _ in told}
@@ -128,8 +130,10 @@ class _Writer(_Function):
         self.program, self.plan = program, plan
         self.scope: dict[str, Value] = {}
         self.pointers: dict[str, Value] = {}
+        self.steps: dict[str, list[Value]] = {}  # strides in bytes of tensors that are not dense
         self.sizes: dict[str, Value] = {}
         self.numbers: dict[str, Value] = {}
+        self.free = {place: name for name, place in free_strides(plan.tensors).items()}
 
     @property
     def _table(self) -> Value:
@@ -143,6 +147,7 @@ class _Writer(_Function):
         self.scope.update({name: axes[tensor][axis] for name, tensor, axis in self.plan.extents})
         for position, scalar in enumerate(self.plan.numbers, len(self.plan.tensors)):
             self._number(b.load(PTR, b.offset(b.named(PTR, "%arguments"), position, "ptr")), scalar)
+        self._lie(axes)
         equal = [(evaluate(b, wanted, self.scope), found) for param in self.plan.tensors
                  for wanted, found in zip(param.shape, axes[param.name], strict=True)
                  if wanted.name is None or self.scope[wanted.name] is not found]
@@ -153,6 +158,13 @@ class _Writer(_Function):
         result = self._answer("true")
         b.raw(f"ret ptr {result}")
         b.place("slow")
+        following, other, none = self._entry("following"), b.label("following"), b.label("none")
+        b.branch(b.compare("ne", following, 0), other, none)
+        b.place(other)
+        given = ", ".join(("ptr %self", "ptr %arguments", "i64 %count"))
+        answer = b.emit(PTR, f"tail call ptr {b.emit(PTR, f'inttoptr i64 {following} to ptr')}({given})")
+        b.raw(f"ret ptr {answer}")
+        b.place(none)
         return b.finish("ptr @launch(ptr %self, ptr %arguments, i64 %count)", self._answer("false"))
 
     # -- checks ------------------------------------------------------------------------------------------------------------
@@ -161,8 +173,8 @@ class _Writer(_Function):
         """Check all arrays; returns their extents."""
         b, tensors = self.b, self.plan.tensors
         wanted = [word for p in tensors for word in
-                  (len(p.shape), CONTIGUOUS | ALIGNED | (0 if p.role == "in" else WRITEABLE), p.dtype.itemsize)]
-        pitch = len(FOUND) + max((len(p.shape) for p in tensors), default=0)
+                  (len(p.shape), ALIGNED | (CONTIGUOUS if p.strides is None else 0) | (0 if p.role == "in" else WRITEABLE), p.dtype.itemsize)]
+        pitch = len(FOUND) + 2 * max((len(p.shape) for p in tensors), default=0)
         found = b.alloca(f"[{max(1, len(tensors)) * pitch} x i64]", 8)
         table = b.named(PTR, b.module.table("wanted", "i64", wanted or [0]))
         name = b.module.share("launch_arrays", lambda m: _Arrays(m).write())
@@ -172,12 +184,26 @@ class _Writer(_Function):
         for number, param in enumerate(tensors):
             first, rank = number * pitch, len(param.shape)
             self.pointers[param.name], self.sizes[param.name] = (
-                b.load(I64, b.offset(found, first + FOUND.index(word), "i64")) for word in ("start", "elements"))
+                b.load(I64, b.offset(found, first + FOUND.index(word), "i64")) for word in ("data", "elements"))
             axes[param.name] = [b.load(I64, b.offset(found, first + len(FOUND) + i, "i64")) for i in range(rank)]
             for extent, value in zip(param.shape, axes[param.name], strict=True):
                 if extent.name is not None:
                     self.scope.setdefault(extent.name, value)
+            if param.strides is not None:
+                self.steps[param.name] = [b.load(I64, b.offset(found, first + len(FOUND) + rank + i, "i64")) for i in range(rank)]
         return axes
+
+    def _lie(self, axes: Mapping[str, Sequence[Value]]) -> None:
+        """Learn the free strides of tensors that are not dense, and check the others."""
+        b = self.b
+        for (tensor, axis), name in self.free.items():  # aligned, so multiples of the element
+            size = next(p.dtype.itemsize for p in self.plan.tensors if p.name == tensor)
+            self.scope[name] = self.steps[tensor][axis] >> (size.bit_length() - 1)
+        for param in self.plan.tensors:
+            for axis, wanted in enumerate(param.strides or ()):
+                if (param.name, axis) not in self.free:
+                    wanted_bytes = evaluate(b, wanted * param.dtype.itemsize, self.scope)
+                    self._require(b.compare("eq", axes[param.name][axis], 1) | b.compare("eq", self.steps[param.name][axis], wanted_bytes))
 
     def _number(self, obj: Value, scalar: t.Scalar) -> None:
         """A Python float or int of the exact type. A float that only becomes infinite in f32 is left to NumPy, which warns."""
@@ -260,16 +286,21 @@ class _Arrays(_Function):
         same_rank = b.compare("eq", b.convert("zext", self._field(obj, RANK, I32), "i64"), wanted["rank"])
         flags = b.convert("zext", self._field(obj, FLAGS, I32), "i64") & wanted["flags"]
         self._require(same_dtype & same_rank & b.compare("eq", flags, wanted["flags"]))
-        dimensions = self._field(obj, DIMENSIONS, PTR)
+        dimensions, strides, data = self._field(obj, DIMENSIONS, PTR), self._field(obj, STRIDES, PTR), self._field(obj, DATA, I64)
 
-        def axis(i: Value, size: list[Value]) -> list[Value]:
-            extent = b.load(I64, b.offset(dimensions, i, "i64"))
-            b.store(extent, b.offset(found, i + len(FOUND), "i64"))
-            return [size[0] * extent]
+        def axis(i: Value, carried: list[Value]) -> list[Value]:
+            size, first, last = carried
+            extent, stride = (b.load(I64, b.offset(words, i, "i64")) for words in (dimensions, strides))
+            place = b.offset(found, i + len(FOUND), "i64")
+            b.store(extent, place)
+            b.store(stride, b.offset(place, wanted["rank"], "i64"))
+            reach = stride * (extent - 1)
+            return [size * extent, first + b.intrinsic("llvm.smin", reach, 0), last + b.intrinsic("llvm.smax", reach, 0)]
 
-        (elements_,) = b.loop(0, wanted["rank"], 1, axis, [b.constant(I64, 1)], hint="axis")
-        start = self._field(obj, DATA, I64)
-        for i, word in enumerate((start, start + elements_ * wanted["itemsize"], elements_)):
+        elements_, first, last = b.loop(0, wanted["rank"], 1, axis, [b.constant(I64, 1), data, data], hint="axis")
+        empty = b.compare("eq", elements_, 0)
+        words = (data, b.select(empty, data, first), b.select(empty, data, last + wanted["itemsize"]), elements_)
+        for i, word in enumerate(words):
             b.store(word, b.offset(found, i, "i64"))
 
     def _apart(self, number: Value) -> None:
@@ -280,7 +311,8 @@ class _Arrays(_Function):
 
         def other(k: Value, _: list[Value]) -> None:
             found = self._found(k)
-            before, after = (b.compare("ule", self._field(x, 8, I64), self._field(y, 0, I64)) for x, y in ((out, found), (found, out)))
+            end, start = (8 * FOUND.index(word) for word in ("end", "start"))
+            before, after = (b.compare("ule", self._field(x, end, I64), self._field(y, start, I64)) for x, y in ((out, found), (found, out)))
             self._require(before | after | b.compare("eq", k, number))
 
         def others() -> None:

@@ -42,7 +42,7 @@ class _Rewriter:
     def __init__(self, source: Graph) -> None:
         self.source = source
         self.graph = Graph(source.name, list(source.parameters), dict(source.symbols), Region(), {}, [], dict(source.options),
-                           list(source.checks), source.span)
+                           list(source.checks), source.span, dict(source.strides))
         self.values: dict[Value, Value] = {}
         self.known: dict[Any, tuple[Value, ...]] = {}
         self.scopes: list[list[Any]] = []

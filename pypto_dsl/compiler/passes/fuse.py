@@ -97,7 +97,8 @@ def fuse(graph: Graph) -> Partition:
     """
     numbers = frozenset(p for p in graph.parameters if not p.type.rank and p.name not in graph.outputs)
     read = [v for v, readers in uses(graph).items() if len(readers) > 1]
-    fuser = _Fuser({*graph.results(), *read}, numbers)
+    strided = {p: Place("", p.type.shape, graph.strides[p.name]) for p in graph.parameters if p.name in graph.strides}
+    fuser = _Fuser({*graph.results(), *read}, numbers, strided)
     items = fuser.region(graph.body)
     groups: list[Group] = []
     _number(items, groups)
@@ -142,7 +143,7 @@ def sink(graph: Graph) -> Graph:
 class _Fuser:
     """The walk's state."""
 
-    def __init__(self, needed: set[Value], numbers: frozenset[Value]) -> None:
+    def __init__(self, needed: set[Value], numbers: frozenset[Value], strided: dict[Value, Place]) -> None:
         self.needed = needed  # results of the graph and what several operations read: not for one reader to make on its way
         self.numbers = numbers
         self.pending: dict[Value, Op] = {}
@@ -151,7 +152,7 @@ class _Fuser:
         self.first = 0  # groups below this number are closed: a region began or ended behind them
         self.owner: dict[Value, Group] = {}
         self.cloned: dict[Value, Op] = {}
-        self.seen: dict[Value, Place] = {}  # views, as if every other value lay dense in a tensor of its own
+        self.seen = strided  # and views, as if every other value lay dense in a tensor of its own
         self.readers: dict[int, set[int]] = {}  # group number -> numbers of groups that read it
         self.reads: dict[int, set[int]] = {}  # the reverse
         self.next = 0

@@ -15,7 +15,8 @@ def rebuild(graph: Graph, rewrite: Rewrite) -> Graph:
     Parameters keep their Values; results, returns and yields are mapped. One pass over the operations, in order.
     """
     new = Graph(
-        graph.name, list(graph.parameters), dict(graph.symbols), Region(), {}, [], dict(graph.options), list(graph.checks), graph.span
+        graph.name, list(graph.parameters), dict(graph.symbols), Region(), {}, [], dict(graph.options), list(graph.checks), graph.span,
+        dict(graph.strides)
     )
     mapping: dict[Value, Value] = {}
     # A frame is (region being read, position, builder of the region being written, the op that owns it).

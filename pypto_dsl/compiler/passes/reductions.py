@@ -1,7 +1,8 @@
 """Reductions over several axes, brought to one axis where a kernel could not walk them as one run of memory.
 
 The order of a sum depends on the extents alone: the elements of the reduced axes count in row-major order, wherever they lie. A dense
-operand is walked so as it is. Of one that is sliced, permuted, partly live or counted along an axis, the reduced axes are joined first.
+operand is walked so as it is. Of one that is sliced, permuted, strided, partly live or counted along an axis, the reduced axes are joined
+first.
 """
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ SCATTERED = frozenset({"permute", "view", "iota"})
 
 def join_axes(graph: Graph) -> Graph:
     """Every reduction over one run of neighbouring axes, whose elements lie in order."""
-    dense = set(graph.parameters)
+    dense = {p for p in graph.parameters if p.name not in graph.strides}
 
     def rewrite(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequence[Value]:
         made: Sequence[Value]

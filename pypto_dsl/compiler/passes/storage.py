@@ -70,7 +70,7 @@ class _Assigner:
     def run(self) -> Storage:
         storage, graph = self.storage, self.graph
         for p in graph.parameters:
-            self._put(p, Place(p.name, p.type.shape))
+            self._put(p, Place(p.name, p.type.shape, graph.strides.get(p.name)))
             if p.type.rank or p.name in graph.outputs:
                 storage.arguments.append(self._argument(p))
         for name, value in graph.outputs.items():
@@ -126,7 +126,7 @@ class _Assigner:
         role: Role = "in"
         if p.name in self.graph.outputs:
             role = "inout" if self.liveness.is_read(p) else "out"
-        return Param(p.name, p.type.dtype, p.type.shape, role)
+        return Param(p.name, p.type.dtype, p.type.shape, role, self.graph.strides.get(p.name))
 
     def _chain(self, name: str, value: Value) -> None:
         """Remember every value that becomes an output by writes, loops and branches."""

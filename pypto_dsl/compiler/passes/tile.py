@@ -234,7 +234,7 @@ def _scalars(graph: Graph, steps: tuple[t.Step, ...], checks: object) -> tuple[t
     given = Uses.below((_control(steps), checks, shapes))
     kernels = {s.name for step in _kernels(steps) for s in step.scalars}
     wanted = given.variables | given.numbers.keys() | kernels
-    extents = [t.Scalar(n, I64) for n, s in graph.symbols.items() if n in wanted and s.kind in ("dim", "scalar")]
+    extents = [t.Scalar(n, I64) for n, s in graph.symbols.items() if n in wanted and s.kind in ("dim", "scalar", "stride")]
     return (*extents, *(t.Scalar(p.name, p.type.dtype) for p in graph.parameters if p.name in wanted))
 
 

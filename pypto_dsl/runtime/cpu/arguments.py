@@ -1,4 +1,4 @@
-"""Arrays as kernels take them: checked against the program's signature, dense, aligned, and free of harmful overlap."""
+"""Arrays as kernels take them: checked against the program's signature, aligned, and free of harmful overlap."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from pypto_dsl.compiler.dtypes import of_numpy
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.index import Index
+from pypto_dsl.compiler.layouts import layout_of
 from pypto_dsl.compiler.tile_ir.nodes import Param, Program
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -26,9 +27,14 @@ class Bound:
     symbols: Mapping[str, int]
     back: tuple[tuple[Array, Array], ...]
 
+    def layouts(self, program: Program) -> dict[str, str]:
+        """How the inputs lie that are not dense."""
+        every = {a.name: self.arrays[a.name] for a in program.arguments if a.role == "in"}
+        return {name: found for name, a in every.items() if (found := layout_of(a.shape, a.strides, a.itemsize))}
 
-def bind(program: Program, arrays: Mapping[str, Array], symbols: Mapping[str, int] | None = None) -> Bound:
-    """Check arrays by name against the program's arguments and make them dense.
+
+def bind(program: Program, arrays: Mapping[str, Array], symbols: Mapping[str, int] | None = None, strided: bool = False) -> Bound:
+    """Check arrays by name against the program's arguments. Outputs are made dense, and so are inputs, unless they may be ``strided``.
 
     Raises KernelError PT702 (dtype), PT703 (rank), PT704 (a fixed extent), PT706 (read-only output), PT707 (extents that must agree),
     PT709 (outputs that overlap); nothing has been written when it does.
@@ -52,7 +58,8 @@ def bind(program: Program, arrays: Mapping[str, Array], symbols: Mapping[str, in
             overlaps = any(np.may_share_memory(array, o) for o in outputs)
             if overlaps:
                 _log.debug("the input %s overlaps an output and is copied", argument.name)
-            ready[argument.name] = np.array(array, order="C") if overlaps else dense(array)
+            ready[argument.name] = array if not overlaps and (strided or array.flags.c_contiguous) and _as_it_lies(array) else (
+                _compact(array) if strided else _dense_copy(array))
             continue
         ready[argument.name] = dense(array)
         if ready[argument.name] is not array:
@@ -62,10 +69,22 @@ def bind(program: Program, arrays: Mapping[str, Array], symbols: Mapping[str, in
 
 def dense(array: Array) -> Array:
     """The array itself when a kernel can read it as it lies, else a dense, aligned copy in native byte order."""
-    flags = array.flags
-    if flags.c_contiguous and flags.aligned and array.dtype.isnative:
-        return array
+    return array if array.flags.c_contiguous and _as_it_lies(array) else _dense_copy(array)
+
+
+def _as_it_lies(array: Array) -> bool:
+    """Whether the elements are where a processor loads them from, in its byte order. NumPy asks the strides too, of axes that have some."""
+    return bool(array.flags.aligned) and array.dtype.isnative
+
+
+def _dense_copy(array: Array) -> Array:
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _compact(array: Array) -> Array:
+    """A copy that has the elements of a broadcast once."""
+    once = tuple(slice(1) if stride == 0 and size else slice(None) for stride, size in zip(array.strides, array.shape, strict=True))
+    return np.broadcast_to(_dense_copy(array[once]), array.shape)
 
 
 def _check(argument: Param, array: Array) -> None:

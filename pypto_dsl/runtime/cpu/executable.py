@@ -21,10 +21,11 @@ from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Check
+from pypto_dsl.compiler.layouts import ANY, Layouts, free_strides
 from pypto_dsl.compiler.profile import stage
 from pypto_dsl.compiler.tile_ir import nodes as t
 from pypto_dsl.runtime.cpu import fastcall, jit, shared, stored
-from pypto_dsl.runtime.cpu.arguments import Array, bind
+from pypto_dsl.runtime.cpu.arguments import Array, Bound, bind
 from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory, entry_name
 from pypto_dsl.runtime.cpu.caches import last_level_bytes
 from pypto_dsl.runtime.cpu.fastcall import FastCall
@@ -32,6 +33,7 @@ from pypto_dsl.runtime.cpu.pool import Pool, shared_pool
 from pypto_dsl.runtime.tile_interpreter import guard, host_call, scalar_value, window
 
 _ALIGNMENT = 64
+MOST_VARIANTS = 16  # of layouts that one program is compiled for; further ones share code that takes any strides
 Number = float | int
 
 
@@ -74,12 +76,14 @@ class Executable:
     """The kernels of one program, ready to be called.
 
     ``run`` takes arrays and run-time scalars by name. Inputs may have any strides and alignment; outputs are written in place, and
-    elements that the program does not write are untouched.
+    elements that the program does not write are untouched. Inputs that are not dense are read where they lie by variants of the program,
+    compiled when such a call comes.
     """
 
     def __init__(self, program: t.Program | Callable[[], t.Program], *, level: str | None = None, cache: ObjectCache | None = None,
                  pool: Pool | None = None, launch: Mapping[str, int] | None = None,
-                 extents: Mapping[str, tuple[str, int]] | None = None, key: tuple[str, ...] | None = None) -> None:
+                 extents: Mapping[str, tuple[str, int]] | None = None, key: tuple[str, ...] | None = None,
+                 relaid: Callable[[Layouts], t.Program] | None = None) -> None:
         """Compile ``program`` for the host, or for one of its smaller feature levels.
 
         Objects are kept in ``cache``, the user's cache directory unless given.
@@ -87,12 +91,16 @@ class Executable:
         from this machine's (``streaming_bytes``); results do not depend on it.
         ``extents`` names, for run-time numbers, the argument and axis whose extent they are: the launcher reads them there.
         ``key`` (`stored.key`) finds what an earlier process has compiled; ``program`` may then be a function, called when it is needed.
+        ``relaid`` lowers the program for inputs that lie otherwise; without it such inputs are copied.
         Raises KernelError PT524 for a level that the host lacks, and what emission refuses.
         """
         self._program = program
         self._extents = extents
+        self._key, self._relaid = key, relaid
+        self._variants: dict[tuple[tuple[str, str], ...], Executable] = {}
+        self._lock = threading.Lock()
         self.machine = jit.machine(level)
-        kept = cache or ObjectCache(default_directory())
+        kept = self._cache = cache or ObjectCache(default_directory())
         with stage("cache"):
             found = stored.find(kept, key) if key is not None else None
         record, code, imports = found or self._compiled(kept)
@@ -184,10 +192,36 @@ class Executable:
 
     def check_and_run(self, arrays: Mapping[str, Array], scalars: Mapping[str, Number] | None = None) -> None:
         """`run` without the launcher: every check in Python, arrays of any layout."""
-        bound = bind(self.program, arrays, {n: int(v) for n, v in (scalars or {}).items() if isinstance(v, (int, np.integer))})
+        symbols = {n: int(v) for n, v in (scalars or {}).items() if isinstance(v, (int, np.integer))}
+        bound = bind(self.program, arrays, symbols, self._relaid is not None)
         for left, right, span in self.program.checks:
             _test(Check(left, right, span), bound.symbols)
-        call = _Call(dict(bound.arrays), dict(bound.symbols), {**bound.symbols, **(scalars or {})})
+        self._variant(bound.layouts(self.program))._run(bound, scalars or {})
+
+    def _variant(self, layouts: Layouts) -> Executable:
+        """The program for inputs that lie so."""
+        if not layouts:
+            return self
+        assert self._relaid is not None, "without variants inputs are dense"
+        with self._lock:
+            if len(self._variants) >= MOST_VARIANTS:
+                layouts = {name: ANY * len(layout) for name, layout in layouts.items()}
+            which = tuple(sorted(layouts.items()))
+            found = self._variants.get(which)
+            if found is None:
+                key = None if self._key is None else (*self._key, repr(which))
+                relaid = self._relaid
+                found = Executable(lambda: relaid(layouts), level=self.machine.level.name, cache=self._cache, pool=self._pool,
+                                   launch=self._launch, extents=self._extents, key=key)
+                if self._fast is not None and found._fast is not None:
+                    self._fast.follow(found._fast)
+                self._variants[which] = found
+            return found
+
+    def _run(self, bound: Bound, scalars: Mapping[str, Number]) -> None:
+        strides = _strides(self.program, bound.arrays)
+        extents = {**bound.symbols, **strides}
+        call = _Call(dict(bound.arrays), extents, {**extents, **scalars})
         for workspace in self.program.workspaces:
             shape = tuple(e.evaluate(call.extents) for e in workspace.shape)
             call.memory[workspace.name] = np.empty(shape, workspace.dtype.numpy)
@@ -253,6 +287,12 @@ class Executable:
         least = 1 if kernel.whole_items else math.ceil(int(self._launch["chunk_elements"]) / per_item)
         fair = items // (threads * int(self._launch["chunks_per_thread"]))
         return min(items, max(1, least, min(fair, 16 * least), -(-items // launcher.MAX_CHUNKS)))
+
+
+def _strides(program: t.Program, arrays: Mapping[str, Array]) -> dict[str, int]:
+    """The free strides of the program's arguments in elements, by the names that it has for them."""
+    return {name: arrays[tensor].strides[axis] // arrays[tensor].itemsize
+            for name, (tensor, axis) in free_strides(program.arguments).items()}
 
 
 def _test(check: Check, symbols: Mapping[str, int]) -> None:

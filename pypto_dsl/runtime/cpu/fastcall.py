@@ -71,14 +71,25 @@ class FastCall:
         # every array of a built-in dtype shares one descriptor object; others take the long way
         self._dtypes = [dtype.numpy for _, dtype in tensors]
         entries = {"array_type": id(np.ndarray), "float_type": id(float), "int_type": id(int), "true": id(True), "false": id(False),
-                   "pool_run": pool.run_address, "pool_workers": pool.workers_address, "threads": pool.threads,
+                   "following": 0, "pool_run": pool.run_address, "pool_workers": pool.workers_address, "threads": pool.threads,
                    **{k: int(launch[k]) for k in ("serial_elements", "chunk_elements", "chunks_per_thread")}}
         table = (ctypes.c_uint64 * (len(emitter.ENTRIES) + len(self._dtypes))).from_address(library.address("launch_table"))
         for i, name in enumerate(emitter.ENTRIES):
             table[i] = entries[name]
         for i, dtype in enumerate(self._dtypes, len(emitter.ENTRIES)):
             table[i] = id(dtype)
+        self._table = table
+        self._following: list[FastCall] = []
         self._definition = _MethodDefinition(b"launch", library.address("launch"), _METH_FASTCALL, None)
         make = ctypes.pythonapi.PyCFunction_NewEx
         make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
         self.function: Callable[..., bool] = make(ctypes.addressof(self._definition), None, None)
+
+    def follow(self, other: FastCall) -> None:
+        """Let ``other``, which takes the same arguments, be asked for what this launcher does not take itself, before earlier ones."""
+        if (self.tensors, self.numbers) != (other.tensors, other.numbers):
+            return
+        at = emitter.ENTRIES.index("following")
+        self._following.append(other)
+        other._table[at] = self._table[at]
+        self._table[at] = other._library.address("launch")

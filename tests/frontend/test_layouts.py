@@ -1,0 +1,154 @@
+"""Inputs that are not dense: read where they lie, with the bits of a dense call, by every sort of kernel."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pypto_dsl as pypto
+
+Array = np.ndarray[Any, np.dtype[Any]]
+F = np.float32
+DTYPES = (np.float32, ml_dtypes.bfloat16, np.float16, np.float64, np.int32, np.int8, np.uint16, np.int64)
+FLOATS = DTYPES[:4]
+SHAPES = {0: (), 1: (71,), 2: (37, 70), 3: (5, 35, 19), 4: (3, 4, 17, 18)}
+
+
+def values(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Array:
+    rng = np.random.default_rng(seed)
+    if np.dtype(dtype).kind in "iu":
+        return rng.integers(0, 50, shape).astype(dtype)
+    return np.asarray(rng.standard_normal(shape)).astype(dtype)
+
+
+def window(x: Array) -> Array:
+    """The values of ``x`` inside a larger array."""
+    around = np.zeros([n + 5 for n in x.shape], x.dtype)
+    inside = tuple(slice(3, n + 3) for n in x.shape)
+    around[inside] = x
+    return around[inside]
+
+
+def layouts(x: Array) -> Iterator[tuple[str, Array]]:
+    """``x`` in every layout: permuted, reversed, with steps, inside a larger array, and each axis broadcast (its first element repeated)."""
+    for order in itertools.permutations(range(x.ndim)):
+        if order != tuple(range(x.ndim)):
+            yield f"permuted {order}", np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
+    for axis in range(x.ndim):
+        reverse = tuple(slice(None, None, -1) if a == axis else slice(None) for a in range(x.ndim))
+        yield f"axis {axis} reversed", np.ascontiguousarray(x[reverse])[reverse]
+        wide = np.repeat(x, 2, axis)
+        yield f"every other of axis {axis}", wide[tuple(slice(None, None, 2) if a == axis else slice(None) for a in range(x.ndim))]
+        first = x[tuple(slice(1) if a == axis else slice(None) for a in range(x.ndim))]
+        yield f"axis {axis} broadcast", np.broadcast_to(first, x.shape)
+        if x.ndim > 1:
+            yield f"axis {axis} broadcast, permuted", np.broadcast_to(np.asfortranarray(first), x.shape)
+    if x.ndim:
+        yield "inside", window(x)
+        yield "inside and permuted", window(np.ascontiguousarray(x.T)).T
+        yield "one element", np.broadcast_to(x[(0,) * x.ndim], x.shape)
+
+
+D = pypto.DYNAMIC
+T = pypto.Tensor
+
+
+@pypto.jit
+def elementwise(x: T([...]), y: T([...])):
+    return (x + y) * x
+
+
+@pypto.jit
+def function(x: T([...]), y: T([...])):
+    return pypto.exp(x) + y
+
+
+@pypto.jit
+def chosen(x: T([...]), y: T([...])):
+    return pypto.where(x > y, x, pypto.cast(pypto.cast(y, pypto.DT_FP32), x.dtype))
+
+
+@pypto.jit
+def softmax(x: T([...]), y: T([...])):
+    return pypto.softmax(x, -1) * y
+
+
+@pypto.jit
+def softmax_first(x: T([...]), y: T([...])):
+    return pypto.softmax(x, 0) + y
+
+
+@pypto.jit
+def statistics(x: T([...]), y: T([...])):
+    return pypto.amax(x, -1), pypto.sum(x, 0), pypto.sum(x * y, -1), pypto.amin(x * y, 0)
+
+
+@pypto.jit
+def everything(x: T([...]), y: T([...])):
+    return pypto.sum(x), pypto.sum(x + y), pypto.amax(y)
+
+
+@pypto.jit
+def reversed_axes(x: T([...]), y: T([...])):
+    return pypto.permute(x, tuple(reversed(range(x.dim)))) * 2, pypto.reshape(y, [-1]) + 1
+
+
+@pypto.jit
+def scanned(x: T([...]), y: T([...])):
+    return pypto.cumsum(x, 0), pypto.tril(y)
+
+
+@pypto.jit
+def sorted_rows(x: T([...]), y: T([...])):
+    return pypto.sort(x, -1)[0] + y
+
+
+@pypto.jit
+def multiplied(x: T([...]), y: T([...])):
+    return pypto.matmul(x, y, b_trans=True), pypto.matmul(x, y, a_trans=True)
+
+
+@pypto.jit
+def turns(x: T([...]), y: T([...])):
+    total = pypto.full([x.shape[0], x.shape[1]], 0.0, x.dtype)
+    for i in pypto.loop(3):
+        total[:] = total + x * y[i:i + 1, 0:1]
+        if pypto.cond(i > 1):
+            total[:] = total + pypto.view(x, [x.shape[0], 1], [0, i])
+    return total
+
+
+KERNELS: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[Any, ...]]] = {  # kernel, ranks, dtypes
+    "elementwise": (elementwise, (1, 2, 3, 4), DTYPES), "function": (function, (2, 3), FLOATS), "chosen": (chosen, (1, 2), DTYPES),
+    "softmax": (softmax, (1, 2, 3), FLOATS), "softmax_first": (softmax_first, (2, 3), FLOATS),
+    "statistics": (statistics, (2, 3, 4), FLOATS), "everything": (everything, (1, 2, 3), FLOATS),
+    "reversed_axes": (reversed_axes, (2, 3, 4), DTYPES), "scanned": (scanned, (2, 3), DTYPES),
+    "sorted_rows": (sorted_rows, (1, 2), FLOATS), "multiplied": (multiplied, (2, 3), FLOATS), "turns": (turns, (2,), FLOATS),
+}
+CASES = [(name, rank, dynamic) for name, (_, ranks, _) in KERNELS.items() for rank in ranks for dynamic in (False, True)]
+
+
+def results(made: Any) -> list[Array]:
+    return [np.asarray(r) for r in (made if isinstance(made, tuple) else (made,))]
+
+
+@pytest.mark.parametrize(("name", "rank", "dynamic"), CASES, ids=[f"{n}-{r}-{'dynamic' if d else 'static'}" for n, r, d in CASES])
+def test_bits_are_those_of_a_dense_call(name: str, rank: int, dynamic: bool) -> None:
+    kernel, _, dtypes = KERNELS[name]
+    shape = SHAPES[rank] if name != "multiplied" else (*SHAPES[rank][:-2], 36, 36)
+    count = len(list(layouts(np.zeros(shape, F))))
+    for i in range(count):
+        dtype = dtypes[i % len(dtypes)]
+        x, y = values(shape, dtype, i), values(shape, dtype, i + count)
+        (how, laid), (other, beside) = list(layouts(x))[i], list(layouts(y))[(5 * i + 2) % count]
+        for a, b in ((laid, y), (laid, beside), (x, laid)):
+            dense = [np.ascontiguousarray(v) for v in (a, b)]
+            given: list[Any] = [a, b]
+            if dynamic:
+                dense, given = ([pypto.from_torch(v, dynamic_axis=range(rank)) for v in vs] for vs in (dense, given))
+            for got, want in zip(results(kernel(*given)), results(kernel(*dense)), strict=True):
+                assert got.tobytes() == want.tobytes(), (how, other, np.dtype(dtype).name)
