@@ -11,7 +11,6 @@ import numpy as np
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.errors import error, value_text
 from pypto_dsl.compiler.graph import Graph
-from pypto_dsl.compiler.layouts import lying
 from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.profile import stage
 from pypto_dsl.compiler.targets import Target
@@ -81,6 +80,7 @@ class Compiled:
         with stage("key"):
             key = _module("pypto_dsl.runtime.cpu.stored").key(graph, target, machine, extents)
         build = _module("pypto_dsl.runtime.cpu.executable").Executable
+        lying = _module("pypto_dsl.compiler.layouts").lying
         self.executable = build(lambda: _lower(graph, target), extents=extents, key=key,
                                 relaid=lambda layouts: _lower(lying(graph, layouts), target))
         self.arguments: tuple[Param, ...] = self.executable.arguments
@@ -92,14 +92,8 @@ class Compiled:
         try:
             self.executable.run(call.arrays(), call.numbers)
         except MemoryError as full:
-            raise self._too_large(arrays, str(full)) from None
+            raise error("PT720", f"{self.name} does not fit into memory: {full}", here()) from None
         return list(call.returned.values())
-
-    def _too_large(self, arrays: Mapping[str, Array], said: str) -> Exception:
-        strided = [name for name, a in arrays.items() if not a.flags.c_contiguous]
-        help = (f"`{strided[0]}` is copied where it overlaps an output, is misaligned or has foreign bytes, and where its axes are joined: "
-                "pass the part of it that the kernel reads" if strided else "work on parts of the arrays")
-        return error("PT720", f"{self.name} does not fit into memory: {said}", here(), help=help)
 
     @property
     def tensors(self) -> tuple[Param, ...]:

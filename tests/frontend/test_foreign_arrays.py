@@ -41,19 +41,44 @@ def test_a_memory_map_of_more_than_two_to_the_31_elements(tmp_path: Path) -> Non
     assert (tmp_path / "out").stat().st_blocks * 512 < 2**24
 
 
-@pytest.mark.parametrize("shape", [(2**17, 2**15), (3, 2**31 + 8), (2**32, 4)])
-def test_zero_strides_over_more_than_two_to_the_31_elements(shape: tuple[int, int]) -> None:
+@pytest.mark.parametrize("target", ["llvm-cpu", "interpreter"])
+@pytest.mark.parametrize("shape", [(2**17, 2**15), (3, 2**31 + 8), (2**32, 4), (2**32, 2**20)])
+def test_zero_strides_over_more_than_two_to_the_31_elements(shape: tuple[int, int], target: str) -> None:
     x, out = np.broadcast_to(F(3), shape), np.zeros((2, 4), F)
-    rows_far_apart.run(x, 2, out, target="interpreter")
+    rows_far_apart.run(x, 2, out, target=target)
+    assert (out == 6).all()
+
+
+def test_a_copy_of_a_broadcast_has_its_elements_once() -> None:
+    """Foreign bytes, no alignment, an output that overlaps: the copy is as small as the memory behind the view."""
+    out = np.zeros((2, 4), F)
+    for one in (np.asarray(3, ">f4"), np.zeros(5, np.uint8)[1:].view(F)):
+        x = np.broadcast_to(one, (2**32, 2**20))
+        rows_far_apart(x, 2, out)
+        assert (out == 2 * x[0, 0]).all()
+    out[...] = 3
+    rows_far_apart(np.broadcast_to(out[:1, :1], (2**32, 2**20)), 2, out)
     assert (out == 6).all()
 
 
 def test_what_does_not_fit_into_memory_is_refused() -> None:
-    """Compiled kernels read dense arrays: one that repeats its elements is copied."""
+    """Foreign bytes of 2^44 elements that overlap each other, which no broadcast says."""
     out = np.zeros((2, 4), F)
     with pytest.raises(pypto.KernelError, match="PT720"):
-        rows_far_apart(np.broadcast_to(F(3), (2**32, 2**20)), 2, out)
+        rows_far_apart(np.lib.stride_tricks.sliding_window_view(np.zeros(2**23, ">f4"), 2**22), 2, out)
     assert not out.any()
+
+
+@pypto.jit
+def sum_of_rows(x: T([D, D], pypto.DT_FP32), out: T([D], pypto.DT_FP32)):
+    out[:] = pypto.sum(x, 0)
+
+
+def test_a_sum_over_a_broadcast_of_more_than_two_to_the_31_elements() -> None:
+    row = np.arange(2**16 + 8, dtype=F) % 7
+    out = np.zeros_like(row)
+    sum_of_rows(np.broadcast_to(row, (2**15, *row.shape)), out)
+    assert (out == row * 2**15).all()
 
 
 def test_strided_rows_over_more_than_two_to_the_31_bytes(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def window(x: Array) -> Array:
 
 
 def layouts(x: Array) -> Iterator[tuple[str, Array]]:
-    """``x`` in every layout: permuted, reversed, with steps, inside a larger array, and each axis broadcast (its first element repeated)."""
+    """``x`` in every layout: permuted, reversed, with steps, inside a larger array, and each axis broadcast: its first element repeated."""
     for order in itertools.permutations(range(x.ndim)):
         if order != tuple(range(x.ndim)):
             yield f"permuted {order}", np.ascontiguousarray(x.transpose(order)).transpose(np.argsort(order))
@@ -141,7 +141,7 @@ def test_bits_are_those_of_a_dense_call(name: str, rank: int, dynamic: bool) -> 
     kernel, _, dtypes = KERNELS[name]
     shape = SHAPES[rank] if name != "multiplied" else (*SHAPES[rank][:-2], 36, 36)
     count = len(list(layouts(np.zeros(shape, F))))
-    for i in range(count):
+    for i in range(0, count, 4 if name == "multiplied" else 1):
         dtype = dtypes[i % len(dtypes)]
         x, y = values(shape, dtype, i), values(shape, dtype, i + count)
         (how, laid), (other, beside) = list(layouts(x))[i], list(layouts(y))[(5 * i + 2) % count]

@@ -30,8 +30,8 @@ CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 # The table's entries; dtypes of the arguments follow.
 ENTRIES = ("array_type", "float_type", "int_type", "true", "false", "following", "pool_run", "pool_workers", "threads", "serial_elements",
            "chunk_elements", "chunks_per_thread")
-# Words that say what a tensor must be, of what is found of it (its extents and strides follow), and of one run of a kernel. The last three of a
-# run are for the shared function itself.
+# Words that say what a tensor must be, of what is found of it (its extents and strides follow), and of one run of a kernel. The last three
+# of a run are for the shared function itself.
 WANTED = ("rank", "flags", "itemsize")
 FOUND = ("data", "start", "end", "elements")
 RUN = ("kernel", "slots", "items", "elements", "scratch", "whole", "chunk", "stride", "total")
@@ -172,8 +172,8 @@ class _Writer(_Function):
     def _arrays(self) -> dict[str, list[Value]]:
         """Check all arrays; returns their extents."""
         b, tensors = self.b, self.plan.tensors
-        wanted = [word for p in tensors for word in
-                  (len(p.shape), ALIGNED | (CONTIGUOUS if p.strides is None else 0) | (0 if p.role == "in" else WRITEABLE), p.dtype.itemsize)]
+        flags = [ALIGNED | (CONTIGUOUS if p.strides is None else 0) | (0 if p.role == "in" else WRITEABLE) for p in tensors]
+        wanted = [word for p, said in zip(tensors, flags, strict=True) for word in (len(p.shape), said, p.dtype.itemsize)]
         pitch = len(FOUND) + 2 * max((len(p.shape) for p in tensors), default=0)
         found = b.alloca(f"[{max(1, len(tensors)) * pitch} x i64]", 8)
         table = b.named(PTR, b.module.table("wanted", "i64", wanted or [0]))
@@ -311,8 +311,8 @@ class _Arrays(_Function):
 
         def other(k: Value, _: list[Value]) -> None:
             found = self._found(k)
-            end, start = (8 * FOUND.index(word) for word in ("end", "start"))
-            before, after = (b.compare("ule", self._field(x, end, I64), self._field(y, start, I64)) for x, y in ((out, found), (found, out)))
+            (end, begin), (stop, start) = ([self._field(x, 8 * FOUND.index(w), I64) for w in ("end", "start")] for x in (out, found))
+            before, after = b.compare("ule", end, start), b.compare("ule", stop, begin)
             self._require(before | after | b.compare("eq", k, number))
 
         def others() -> None:
