@@ -10,6 +10,7 @@ from operator import and_
 from pypto_dsl.codegen.llvm import elements, sums
 from pypto_dsl.codegen.llvm.bfloat import rounded_once
 from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
+from pypto_dsl.codegen.llvm.elements import memory_element
 from pypto_dsl.codegen.llvm.indexing import View, address, evaluate, zero
 from pypto_dsl.codegen.llvm.lanes import Context, Key, Lanes, Position, key, load_vector, store_vector
 from pypto_dsl.compiler.dtypes import DType
@@ -23,7 +24,10 @@ UNKNOWN = var("unknown")  # an extent that is not known when code is written
 
 @dataclass(frozen=True)
 class ColumnState:
-    """A reduction down the rows between Init and Finish: current values, finished blocks, and how many there are."""
+    """A reduction down the rows between Init and Finish: the values of the last block, the merged ones before it, and the number of blocks.
+
+    ``live`` is how many columns are worked on, rounded up to whole vectors; it is known from Init on.
+    """
 
     kind: t.ReduceKind
     dtype: DType
@@ -31,6 +35,35 @@ class ColumnState:
     levels: Value
     count: Value
     pitch: Value
+    live: Value | None = None
+
+    def fill(self, b: Builder) -> None:
+        """Let the values be those of no row."""
+        type = Type(memory_element(self.dtype), b.level.float_lanes)
+        start = b.constant(type, sums.identity(self.kind, self.dtype))
+        b.loop(0, self._columns, type.lanes, lambda j, _: b.store(start, b.offset(self.values, j, type.element)))
+
+    def push(self, b: Builder, count: Value) -> None:
+        """Merge the values, those of block ``count`` - 1, with the blocks before."""
+        push = sums.push_function(b.module, self.kind, self.dtype)
+        b.call_void(push, self.levels, self.pitch, count - 1, self.values, self._columns)
+
+    def finish(self, b: Builder) -> None:
+        """Let the values be those of all blocks: of one they are already."""
+        count = b.load(I64, self.count)
+
+        def several() -> None:
+            self.push(b, count)
+            b.call_void(sums.finish_function(b.module, self.kind, self.dtype), self.levels, self.pitch, count, self.values, self._columns)
+
+        b.when(b.compare("sgt", count, 1), several, "several")
+        b.when(b.compare("eq", count, 0), lambda: self.fill(b), "none")
+
+    @property
+    def _columns(self) -> Value:
+        if self.live is None:
+            raise CompilerBug("codegen/llvm", "a reduction down the rows is used before its Init")
+        return self.live
 
 
 def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStates) -> None:
@@ -211,7 +244,7 @@ def _register(b: Builder, value: Value, dtype: DType) -> Value:
 
 def _row_state(b: Builder, lanes: Lanes, reduce: t.Reduce, single: bool) -> _RowState:
     dtype = lanes.dtype(reduce.value)
-    element, width = elements.memory_element(dtype), b.level.float_lanes
+    element, width = memory_element(dtype), b.level.float_lanes
     levels = None if single or reduce.kind not in sums.ORDERED else b.alloca(f"[{sums.LEVELS * width} x {element}]")
     values, running = b.alloca(f"[{width} x {element}]"), b.alloca(element)
     return _RowState(reduce, reduce.kind, dtype, b.alloca(f"[{sums.PARTIALS} x {element}]"), values, levels, running)
@@ -222,7 +255,7 @@ def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence
     width = b.level.float_lanes
     several = b.compare("sgt", count, sums.ROW_BLOCK)
     for s in states:
-        vector = Type(elements.memory_element(s.dtype), width)
+        vector = Type(memory_element(s.dtype), width)
         b.store(b.constant(vector, sums.identity(s.kind, s.dtype)), s.values)
         b.store(_scalar_identity(b, s), s.running)
 
@@ -243,7 +276,7 @@ def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence
     blocks = (count + (sums.ROW_BLOCK - 1)).lshr(sums.ROW_BLOCK.bit_length() - 1)
     results = []
     for s in states:
-        scalar = Type(elements.memory_element(s.dtype))
+        scalar = Type(memory_element(s.dtype))
         if s.levels is None:
             results.append(b.load(scalar, s.running))
             continue
@@ -255,11 +288,11 @@ def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence
 
 
 def _scalar_identity(b: Builder, s: _RowState) -> Value:
-    return b.constant(Type(elements.memory_element(s.dtype)), sums.identity(s.kind, s.dtype))
+    return b.constant(Type(memory_element(s.dtype)), sums.identity(s.kind, s.dtype))
 
 
 def _tree_of(b: Builder, s: _RowState) -> Value:
-    type = Type(elements.memory_element(s.dtype), b.level.float_lanes)
+    type = Type(memory_element(s.dtype), b.level.float_lanes)
     vectors = [b.load(type, b.offset(s.partials, i, type.element)) for i in range(0, sums.PARTIALS, type.lanes)]
     return sums.tree(b, s.kind, s.dtype, vectors)
 
@@ -268,7 +301,7 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
     """The reductions of the columns [start, stop) of a row; ``start`` is a multiple of 64, and there are at most 4096 columns for
     kinds with an order."""
     width = b.level.float_lanes
-    types = [Type(elements.memory_element(s.dtype), width) for s in states]
+    types = [Type(memory_element(s.dtype), width) for s in states]
     fresh = [b.constant(ty, sums.identity(s.kind, s.dtype)) for ty, s in zip(types, states, strict=True)]
     known = extent.constant
     if known is not None and known <= _STRAIGHT * width:
@@ -402,26 +435,19 @@ def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, 
         other.before_loops()
 
     def block(first: Value, last: Value) -> None:
-        for state in ordered:
-            type = Type(elements.memory_element(state.dtype), b.level.float_lanes)
-            _fill(b, state, b.constant(type, sums.identity(state.kind, state.dtype)))
+        counts = [b.load(I64, state.count) for state in ordered]
+        for state, count in zip(ordered, counts, strict=True):
+            b.when(b.compare("ne", count, 0), lambda: state.push(b, count), "push")  # noqa: B023
+            state.fill(b)
+            b.store(count + 1, state.count)
         full = first + ((last - first) & -together)
         b.loop(first, full, together, lambda r, _: _add_rows(b, each_row, r, cols, targets), hint="rows")
         b.loop(full, last, 1, lambda r, _: _add_rows(b, each_row[:1], r, cols, targets), hint="rows")
-        for state in ordered:
-            count = b.load(I64, state.count)
-            push = sums.push_function(b.module, state.kind, state.dtype)
-            b.call_void(push, state.levels, state.pitch, count, state.values, state.pitch)
-            b.store(count + 1, state.count)
 
     if not ordered or (extent.constant is not None and extent.constant <= sums.COLUMN_BLOCK):
         block(zero(b), rows)
         return
     b.loop(0, rows, sums.COLUMN_BLOCK, lambda r, _: block(r, b.intrinsic("llvm.smin", r + sums.COLUMN_BLOCK, rows)), hint="block")
-
-
-def _fill(b: Builder, state: ColumnState, value: Value) -> None:
-    b.loop(0, state.pitch, value.type.lanes, lambda j, _: b.store(value, b.offset(state.values, j, value.type.element)))
 
 
 def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:
@@ -435,7 +461,7 @@ def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, 
         for view in each_row[0].fetched() if mask is None else ():
             for number in numbers:
                 _fetch(b, view, number + len(numbers), columns)
-        types = [Type(elements.memory_element(state.dtype), width) for _, state in targets]
+        types = [Type(memory_element(state.dtype), width) for _, state in targets]
         places = [[b.offset(state.values, column, ty.element) for (_, state), ty in zip(targets, types, strict=True)] for column in columns]
         accumulators = [[b.load(ty, place) for ty, place in zip(types, mine, strict=True)] for mine in places]
         rows = [_written(lanes, number, columns, mask) for lanes, number in zip(each_row, numbers, strict=True)]

@@ -12,7 +12,7 @@ cache until whoever loads the module stores what fits the machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pypto_dsl.codegen.llvm import elements, sums
@@ -294,17 +294,17 @@ class _Kernel:
         emit_block(self.b, statement, self._context(statement), self.columns)
 
     def _init(self, statement: t.Init) -> None:
-        b, state = self.b, self.columns[statement.target.name]
+        b, width = self.b, self.b.level.float_lanes
+        live = (evaluate(b, statement.cols, self.scope) + (width - 1)) & -width
+        state = self.columns[statement.target.name] = replace(self.columns[statement.target.name], live=live)
         b.store(b.constant(I64, 0), state.count)
-        lanes = Type(elements.memory_element(state.dtype), b.level.float_lanes)
-        start = b.constant(lanes, sums.identity(state.kind, state.dtype))
-        b.loop(0, state.pitch, lanes.lanes, lambda j, _: b.store(start, b.offset(state.values, j, lanes.element)))
+        if state.kind not in sums.ORDERED:  # those begin anew with every block
+            state.fill(b)
 
     def _finish(self, statement: t.Finish) -> None:
         b, state = self.b, self.columns[statement.target.name]
         if state.kind in sums.ORDERED:
-            finish = sums.finish_function(b.module, state.kind, state.dtype)
-            b.call_void(finish, state.levels, state.pitch, b.load(I64, state.count), state.values, state.pitch)
+            state.finish(b)
         source = View(state.values, statement.target.dtype, zero(b), b.constant(I64, 1))
         cols = evaluate(b, statement.cols, self.scope)
         copy(b, source, self.views[statement.target.name], b.constant(I64, 1), cols, as_index(1), statement.cols)
