@@ -358,9 +358,10 @@ class Builder:
 
     def lane_mask(self, index: Operand, stop: Operand, lanes: int) -> Value:
         """Lanes whose number ``index + lane`` is below ``stop``."""
-        mask = Type("i1", lanes)
         first, end = self.value(I64, index), self.value(I64, stop)
-        made = self.call(mask, f"llvm.get.active.lane.mask.{mask.mangled}.i64", first, end)
+        # 32 bits are compared in one vector; what is left is more than -2^31, for nobody asks far behind the end
+        left = self.convert("trunc", self.intrinsic("llvm.smin", end - first, lanes), "i32")
+        made = self.compare("slt", self.lane_numbers("i32", lanes), self.splat(left, lanes))
         if first.name.isdigit() and end.name.isdigit() and int(end.name) - int(first.name) == 1:
             self._single.add(made.name)
         return made
