@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.passes.canonicalize import canonicalize
-from pypto_dsl.compiler.passes.fuse import Partition, fuse, sink
+from pypto_dsl.compiler.passes.fuse import Partition, fuse
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.sink import sink
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.placement import PLACEMENTS
 from pypto_dsl.compiler.profile import stage

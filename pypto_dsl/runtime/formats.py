@@ -2,7 +2,8 @@
 
 A tile is four faces of 16 x 16 (top left, top right, bottom left, bottom right), each row-major; the tiles of a matrix
 follow in row-major order; the last two dimensions are padded to whole tiles. Block formats share one exponent among the
-16 elements of a face row. Layout and host rounding as ttnn 0.81.1 converts (0 of 97,443 values differ, `docs/status.md`).
+16 elements of a face row. Layout and host rounding as ttnn 0.81.1 converts (values of its own in
+`tests/ttmetal/test_formats.py`).
 """
 from __future__ import annotations
 

@@ -15,9 +15,10 @@ from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import Index, var
 from pypto_dsl.compiler.ops import REGISTRY as R
 from pypto_dsl.compiler.ops.definition import building
-from pypto_dsl.compiler.passes.fuse import fuse, sink
+from pypto_dsl.compiler.passes.fuse import fuse
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.sink import sink
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.tile_ir.nodes import Program
 from pypto_dsl.runtime.cpu.executable import Executable

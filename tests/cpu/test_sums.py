@@ -14,9 +14,10 @@ from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.graph import Builder, Graph, Value, tensor_type
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import building
-from pypto_dsl.compiler.passes.fuse import fuse, sink
+from pypto_dsl.compiler.passes.fuse import fuse
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.sink import sink
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.targets import TileChoices
 from pypto_dsl.compiler.tile_ir.nodes import Program

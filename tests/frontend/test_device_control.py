@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 import pypto_dsl as pypto
+from pypto_dsl.codegen.ascendc import host as ascend_host
 from pypto_dsl.codegen.ascendc.emit import emit as emit_ascend
 from pypto_dsl.codegen.ttmetal import emit as emit_ttmetal
+from pypto_dsl.codegen.ttmetal import host as ttmetal_host
 from pypto_dsl.compiler import pipeline, targets
+from pypto_dsl.compiler.conditions import CONDITIONS
 from pypto_dsl.runtime.emulator.ascendc.host import run_host
 from tests.frontend.device_kernels import CASES, F32, I32, NAMES, Case, T, random
 
@@ -96,3 +99,7 @@ def test_operations_without_a_kernel_are_refused(target: str) -> None:
     with pytest.raises(pypto.KernelError) as caught:
         pipeline.lower(k.graph(random(4, 32), random(4, 32)), target)
     assert caught.value.code in ("PT502", "PT503")
+
+
+def test_both_host_languages_spell_every_condition() -> None:
+    assert ascend_host.CONDITIONS.keys() == ttmetal_host.CONDITIONS.keys() == CONDITIONS

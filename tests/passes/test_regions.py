@@ -15,9 +15,10 @@ from pypto_dsl.compiler.graph import Builder, Graph, Region, Symbol, Value, tens
 from pypto_dsl.compiler.index import Index, as_index, var
 from pypto_dsl.compiler.ops import REGISTRY as R
 from pypto_dsl.compiler.ops.definition import building
-from pypto_dsl.compiler.passes.fuse import fuse, sink
+from pypto_dsl.compiler.passes.fuse import fuse
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.sink import sink
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.tile_ir.nodes import Program
 from pypto_dsl.runtime import tile_interpreter

@@ -8,9 +8,10 @@ from graphs import CASES, arrays, graph
 from pypto_dsl.compiler.dtypes import F32
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.passes.fuse import fuse, sink
+from pypto_dsl.compiler.passes.fuse import fuse
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.sink import sink
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.targets.target import from_data

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from pypto_dsl.codegen.ttmetal.intrinsics import INTRINSICS, Spelling
+from pypto_dsl.codegen.ttmetal.intrinsics import INTRINSICS, CallText
 from pypto_dsl.codegen.ttmetal.text import Lines, bits, comment, float_bits, identifier, index
 from pypto_dsl.compiler.dtypes import F32
 from pypto_dsl.compiler.errors import CompilerBug
@@ -76,7 +76,7 @@ class _Emitter:
 
     def __init__(self, kernel: TileKernel, role: RoleBody, version: str) -> None:
         self.kernel, self.role, self.version = kernel, role, version
-        self.table: Mapping[str, Spelling] = INTRINSICS[version]
+        self.table: Mapping[str, CallText] = INTRINSICS[version]
         self.fp32_dest = bool(dict(kernel.properties).get("fp32_dest"))
         self.scalars: dict[str, Scalar] = {s.name: s for s in kernel.scalars}
         self.headers: set[str] = set()

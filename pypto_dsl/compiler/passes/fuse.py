@@ -8,24 +8,23 @@ into that one when nothing between reads it, so the partition is acyclic by cons
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, Union, cast
 
 from pypto_dsl.compiler.errors import CompilerBug, error
-from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, Value, uses, walk
+from pypto_dsl.compiler.graph import HOST, Graph, Op, Region, Value, uses
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.passes.places import Place, compacted, view_of
-from pypto_dsl.compiler.passes.rebuild import rebuild
+from pypto_dsl.compiler.passes.reductions import REDUCTIONS
 
 Kind = Literal["elementwise", "row", "column", "matmul", "copy"]
 Axes = tuple[int | None, ...]  # for each dimension of a value: the space's dimension, or None where its extent is 1
 
 GENERATORS = frozenset({"constant", "extent", "iota", "full"})
 SINGLES = frozenset({"insert", "empty", "load_scalar"})
-REDUCTIONS: dict[str, str] = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "any": "any", "all": "all"}
 VIEWS = frozenset({"reshape", "permute", "view"})
 COPIES = frozenset({"clone", "expand_clone"})
 # Reductions of a group that follow from one another: where rows do not stay in memory, each computes all before it again.
@@ -101,11 +100,11 @@ def fuse(graph: Graph) -> Partition:
     fuser = _Fuser({*graph.results(), *read}, numbers, strided)
     items = fuser.region(graph.body)
     groups: list[Group] = []
-    _number(items, groups)
+    _number_groups(items, groups)
     return Partition(items, groups, fuser.owner, fuser.cloned, numbers)
 
 
-def _number(items: list[Item], groups: list[Group]) -> None:
+def _number_groups(items: list[Item], groups: list[Group]) -> None:
     """Number groups in execution order; loops nest only as deep as the user wrote them."""
     for item in items:
         if isinstance(item, Group):
@@ -113,31 +112,7 @@ def _number(items: list[Item], groups: list[Group]) -> None:
             groups.append(item)
         elif isinstance(item, Nested):
             for body in item.bodies:
-                _number(body, groups)
-
-
-def sink(graph: Graph) -> Graph:
-    """Give every reader of a cast tensor a cast of its own, so that no group stores what its readers make for nothing.
-
-    Tensors are parameters and views of them; a cast that a region or the caller takes stays what it is.
-    """
-    tensors = set(graph.parameters)
-    taken = set(graph.results())
-    for op in walk(graph.body):
-        if op.regions:
-            taken.update(op.operands, *(r.yields for r in op.regions))
-
-    def rewrite(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequence[Value]:
-        if op.opcode in VIEWS and op.operands[0] in tensors:
-            tensors.add(op.results[0])
-        if op.opcode == "cast" and op.operands[0] in tensors and op.results[0] not in taken and op.results[0].type.rank:
-            casts[op.results[0]] = (op, operands)
-            return op.results
-        own = {o: builder.clone(*casts[o]).result for o in dict.fromkeys(operands) if o in casts}
-        return builder.clone(op, tuple(own.get(o, o) for o in operands)).results
-
-    casts: dict[Value, tuple[Op, tuple[Value, ...]]] = {}
-    return rebuild(graph, rewrite)
+                _number_groups(body, groups)
 
 
 class _Fuser:

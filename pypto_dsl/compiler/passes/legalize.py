@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from pypto_dsl.compiler.conditions import is_condition
 from pypto_dsl.compiler.dtypes import BY_NAME, F32, SIXTEEN_BIT_FLOATS, DType
 from pypto_dsl.compiler.errors import KernelError, error
 from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, TensorType, Value, walk
@@ -23,11 +24,6 @@ from pypto_dsl.compiler.targets import Target, available
 # Operations that move or make data: no target computes anything for them.
 STRUCTURAL = frozenset({"constant", "extent", "iota", "full", "empty", "reshape", "permute", "view", "insert", "clone", "expand_clone",
                         "load_scalar"})
-
-
-# Operations with a BOOL result that any host evaluates where they only decide a branch.
-CONDITIONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "bitwise_and", "bitwise_or",
-                        "bitwise_xor", "bitwise_not"})
 
 
 def legalize(graph: Graph, target: Target) -> Graph:
@@ -70,7 +66,7 @@ def _conditions(graph: Graph) -> set[Op]:
 
 
 def _is_condition(op: Op) -> bool:
-    return op.opcode in CONDITIONS and op.results[0].type.rank == 0 and op.results[0].type.dtype.kind == "bool"
+    return op.results[0].type.rank == 0 and is_condition(op.opcode, op.results[0].type.dtype)
 
 
 def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target, part_of: str = "") -> Sequence[Value]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pypto_dsl.compiler.passes.legalize import CONDITIONS
+from pypto_dsl.compiler.conditions import is_condition
 from pypto_dsl.compiler.tile_ir.nodes import (
     Block,
     BlockOp,
@@ -70,11 +70,11 @@ def _needed_on_the_device(step: Step, names: set[str]) -> set[str]:
     used = {p.bound_to for kernel in step for p in kernel.params}
     if not used & names:
         return set()
-    number = _number(step)
+    number = _computed(step)
     return set() if number is not None and used <= names else used
 
 
-def _number(variants: tuple[TileKernel, ...]) -> Number | None:
+def _computed(variants: tuple[TileKernel, ...]) -> Number | None:
     """What the kernel of a step computes, when that is one number."""
     if len(variants) != 1 or variants[0].once or variants[0].grid.extents:
         return None
@@ -86,7 +86,7 @@ def _number(variants: tuple[TileKernel, ...]) -> Number | None:
         return None
     (block,), (store,) = blocks, stores
     one_lane = block.rows.constant == 1 and block.cols.constant == 1 and len(block.writes) == 1 and not block.reduces
-    spelled = all(op.name in CONDITIONS and op.dtype.kind == "bool" for op in block.ops)
+    spelled = all(is_condition(op.name, op.dtype) for op in block.ops)
     if not one_lane or not spelled or block.writes[0].buffer.name != store.buffer.name:
         return None
     return Number(store.region.param.bound_to, block, loads)
@@ -106,7 +106,7 @@ class _Rewriter:
             return (replace(step, steps=self.steps(step.steps)),)
         if isinstance(step, BranchStep):
             return (replace(step, steps=self.steps(step.steps), orelse=self.steps(step.orelse)),)
-        number = _number(step) if isinstance(step, tuple) else None
+        number = _computed(step) if isinstance(step, tuple) else None
         if number is None or number.name not in self.names:
             return (step,)
         reads: list[Step] = []

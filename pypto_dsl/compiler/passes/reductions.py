@@ -15,9 +15,10 @@ from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.shapes import reduced_shape
 from pypto_dsl.compiler.passes.rebuild import rebuild
+from pypto_dsl.compiler.tile_ir.nodes import ReduceKind
 
-# Operations of one operand and axes, which are kernels of their own.
-REDUCTIONS = frozenset({"sum", "amax", "amin", "prod", "any", "all"})
+# Operations of one operand and axes, which are kernels of their own, and what Tile IR calls them.
+REDUCTIONS: dict[str, ReduceKind] = {"sum": "sum", "amax": "max", "amin": "min", "prod": "prod", "any": "any", "all": "all"}
 SCATTERED = frozenset({"permute", "view", "iota"})
 
 

@@ -13,7 +13,7 @@ from typing import cast
 from pypto_dsl.compiler.graph import Op, Value
 from pypto_dsl.compiler.index import Index, as_index, minimum, var
 from pypto_dsl.compiler.passes.blocks import PASSED_THROUGH, BlockBuilder
-from pypto_dsl.compiler.passes.fuse import REDUCTIONS
+from pypto_dsl.compiler.passes.reductions import REDUCTIONS
 from pypto_dsl.compiler.passes.schedules import Leaves, describe, step_of
 from pypto_dsl.compiler.passes.spaces import Access
 from pypto_dsl.compiler.passes.tiling import Axis, Tiling
@@ -245,7 +245,7 @@ class RowSchedule:
 
     @staticmethod
     def _kind(op: Op) -> t.ReduceKind:
-        return cast(t.ReduceKind, REDUCTIONS[op.opcode])
+        return REDUCTIONS[op.opcode]
 
 
 def _grouped(pairs: Iterable[tuple[int, Op]]) -> dict[int, list[Op]]:

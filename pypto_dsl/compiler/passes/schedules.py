@@ -7,7 +7,7 @@ from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.graph import Op, Value
 from pypto_dsl.compiler.index import Index, as_index, minimum, round_up, var
 from pypto_dsl.compiler.passes.blocks import BlockBuilder
-from pypto_dsl.compiler.passes.fuse import REDUCTIONS
+from pypto_dsl.compiler.passes.reductions import REDUCTIONS
 from pypto_dsl.compiler.passes.spaces import Access, explicit
 from pypto_dsl.compiler.passes.tiling import Axis, Key, Tiling
 from pypto_dsl.compiler.span import Span
@@ -158,7 +158,7 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
                 stores.append(leaves.store(op.results[0], buffer))
         reduces = tuple(
             t.Reduce(
-                cast(t.ReduceKind, REDUCTIONS[o.opcode]),
+                REDUCTIONS[o.opcode],
                 builder.operand(o.operands[0], o),
                 0,
                 targets[o.results[0]],
@@ -173,7 +173,7 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
         row_lets: list[t.Statement] = [] if whole else [t.Let(live, minimum(rows_step, folded.rows - var(row)), 32)]
         kind: t.LoopKind = "reduce" if reduced else "serial"
         loop = t.For(row, as_index(0), folded.rows, rows_step, kind, (*row_lets, *leaves.take(), block, *stores))
-        ends = [(cast(t.ReduceKind, REDUCTIONS[o.opcode]), targets[o.results[0]], o.span) for o in reduced]
+        ends = [(REDUCTIONS[o.opcode], targets[o.results[0]], o.span) for o in reduced]
         loops += [*(t.Init(k, 0, b, folded.rows, cols.live, s) for k, b, s in ends), loop,
                   *(t.Finish(k, 0, b, folded.rows, cols.live, s) for k, b, s in ends)]
     body = loops

@@ -11,6 +11,7 @@ from pypto_dsl.compiler.index import Index, as_index, ceildiv, minimum, var
 from pypto_dsl.compiler.passes.blocks import Names
 from pypto_dsl.compiler.passes.fuse import VIEWS, Axes, Group, Partition, covered
 from pypto_dsl.compiler.passes.places import Place
+from pypto_dsl.compiler.passes.reductions import REDUCTIONS
 from pypto_dsl.compiler.passes.spaces import Access, Folded, fold, layout_of
 from pypto_dsl.compiler.passes.storage import Storage
 from pypto_dsl.compiler.span import Span
@@ -59,8 +60,7 @@ class Tiling:
         lanes = self._lanes() | self._matmul_lanes()
         merge_last = self.target.tile.flatten or self.group.kind == "row"
         everything = [*self.inputs.values(), *self.outputs.values()]
-        kind = "matmul" if self.group.kind == "matmul" else self.group.kind
-        self.folded = fold(self.group.space, everything, lanes, self.group.reduced, kind, merge_last)
+        self.folded = fold(self.group.space, everything, lanes, self.group.reduced, self.group.kind, merge_last)
 
     # ---- tensors
 
@@ -107,7 +107,7 @@ class Tiling:
         if operand in self.group.axes:
             return self.group.axes[operand]
         result = self.group.axes[reader.results[0]]
-        if reader.operands[0].type.rank and reader.opcode in ("sum", "amax", "amin", "prod", "any", "all"):
+        if reader.operands[0].type.rank and reader.opcode in REDUCTIONS:
             return tuple(None if e.constant == 1 else i for i, e in enumerate(operand.type.live))
         return covered(operand, result[len(result) - rank:], self.group.space)
 

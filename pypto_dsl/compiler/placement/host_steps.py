@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pypto_dsl.compiler.conditions import is_condition
 from pypto_dsl.compiler.errors import KernelError, error
-from pypto_dsl.compiler.passes.legalize import CONDITIONS
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import BranchStep, HostCall, LoopStep, Program, ReadElement, Step, TileKernel
 
@@ -62,7 +62,7 @@ def _steps(steps: tuple[Step, ...], program: Program, target: Target, place: Pla
 
 def _check_condition(step: BranchStep, program: Program, target: Target) -> None:
     for op in step.ops:
-        if op.name not in CONDITIONS or op.dtype.kind != "bool":
+        if not is_condition(op.name, op.dtype):
             raise _refuse(step, f"branches on `{op.name}`", program, target)
 
 

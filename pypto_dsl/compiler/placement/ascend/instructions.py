@@ -17,7 +17,7 @@ Spell = Callable[[BlockSelector, BlockOp, BufferRef, Extent], None]
 
 
 @dataclass(frozen=True)
-class Spelling:
+class Rule:
     """One operation. ``in_place``: whether its result may lie over a dying operand; asked per use, since the answer may
     depend on which operands are numbers."""
 
@@ -312,35 +312,35 @@ def _never(op: BlockOp) -> bool:
     return False
 
 
-SPELLINGS: Mapping[str, Spelling] = {
-    "add": Spelling(_commutative("add")),
-    "mul": Spelling(_commutative("mul")),
-    "maximum": Spelling(_commutative("maximum")),
-    "minimum": Spelling(_commutative("minimum")),
-    "sub": Spelling(_sub),
-    "div": Spelling(_div),
-    "neg": Spelling(_neg),
-    "abs": Spelling(_abs, in_place=lambda op: op.dtype.is_float),
-    "exp": Spelling(_unary("exp")),
-    "log": Spelling(_unary("log")),
-    "sqrt": Spelling(_unary("sqrt")),
-    "erf": Spelling(_unary("erf"), _never),
-    "tanh": Spelling(_unary("tanh"), _never),
-    **{name: Spelling(_unary(name), _never) for name in ("sin", "cos", "floor", "ceil", "trunc")},
-    "rint": Spelling(_rint, _never),
-    "pow": Spelling(_pow, _never),
-    "bitwise_left_shift": Spelling(_shift("shift_left")),
-    "bitwise_right_shift": Spelling(_shift("shift_right")),
-    "bitwise_and": Spelling(_and, lambda op: op.dtype != BOOL),
-    "where": Spelling(_where, lambda op: not immediate(op.operands[1])),
-    "cast": Spelling(_cast, _never),
-    **{name: Spelling(_compare, _never) for name in _COMPARISONS},
+RULES: Mapping[str, Rule] = {
+    "add": Rule(_commutative("add")),
+    "mul": Rule(_commutative("mul")),
+    "maximum": Rule(_commutative("maximum")),
+    "minimum": Rule(_commutative("minimum")),
+    "sub": Rule(_sub),
+    "div": Rule(_div),
+    "neg": Rule(_neg),
+    "abs": Rule(_abs, in_place=lambda op: op.dtype.is_float),
+    "exp": Rule(_unary("exp")),
+    "log": Rule(_unary("log")),
+    "sqrt": Rule(_unary("sqrt")),
+    "erf": Rule(_unary("erf"), _never),
+    "tanh": Rule(_unary("tanh"), _never),
+    **{name: Rule(_unary(name), _never) for name in ("sin", "cos", "floor", "ceil", "trunc")},
+    "rint": Rule(_rint, _never),
+    "pow": Rule(_pow, _never),
+    "bitwise_left_shift": Rule(_shift("shift_left")),
+    "bitwise_right_shift": Rule(_shift("shift_right")),
+    "bitwise_and": Rule(_and, lambda op: op.dtype != BOOL),
+    "where": Rule(_where, lambda op: not immediate(op.operands[1])),
+    "cast": Rule(_cast, _never),
+    **{name: Rule(_compare, _never) for name in _COMPARISONS},
 }
 
 
-def spelling(s: BlockSelector, op: BlockOp) -> Spelling:
+def rule_of(s: BlockSelector, op: BlockOp) -> Rule:
     """The row of an operation; a KernelError for one that the target has not, on these dtypes."""
-    row = SPELLINGS.get(op.name)
+    row = RULES.get(op.name)
     if row is None:
         raise refuse(s, op, "", "write it with operations that `ptc targets` lists for the target")
     if not s.machine.target.native(op.name, tuple(s.dtype_of(o) for o in op.operands), op.dtype):

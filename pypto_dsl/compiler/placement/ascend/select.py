@@ -9,7 +9,7 @@ from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.placement.ascend.block import ZERO, BlockSelector, Held, KernelState
 from pypto_dsl.compiler.placement.ascend.extents import Extent, block_bounds, buffer_extent, classify, operand_extent
-from pypto_dsl.compiler.placement.ascend.instructions import immediate, spelling, store_mask
+from pypto_dsl.compiler.placement.ascend.instructions import immediate, rule_of, store_mask
 from pypto_dsl.compiler.placement.ascend.machine import Machine
 from pypto_dsl.compiler.placement.ascend.reductions import finish, init, partials, spread, step
 from pypto_dsl.compiler.placement.ascend.storage import static, storage
@@ -125,7 +125,7 @@ def _fill(s: Fill, state: KernelState) -> list[Statement]:
 
 def _block(block: Block, state: KernelState) -> list[Statement]:
     s = BlockSelector(block, state)
-    rows = {op.result: spelling(s, op) for op in block.ops if not s.is_alias(op)}
+    rows = {op.result: rule_of(s, op) for op in block.ops if not s.is_alias(op)}
     in_place = {op.result: op.result in rows and rows[op.result].in_place(op) for op in block.ops}
     homes = s.homes(in_place)
     for op in block.ops:
