@@ -166,6 +166,59 @@ def test_keys_and_values_that_no_target_has_are_refused(family: str, old: str, n
     assert refused.value.code == "PT504" and said in str(refused.value)
 
 
+# ---- bases ------------------------------------------------------------------------------------------------------------------------
+
+CHILD = """
+name = "child"
+title = "Smaller still"
+base = "{base}"
+
+[tile]
+flat = 64
+
+[ops]
+mul = ["f32"]
+"""
+
+
+def test_a_base_gives_what_the_file_does_not(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL.format(name="small"))
+    (tmp_path / "child.toml").write_text(CHILD.format(base="small.toml"))
+    child = targets.load(str(tmp_path / "child.toml"))
+    assert (child.name, child.family, child.tile.flat, child.tile.cols, set(child.ops)) == ("child", "llvm", 64, 256, {"add", "mul"})
+    (tmp_path / "grandchild.toml").write_text('name = "grandchild"\ntitle = "G"\nbase = "child.toml"\n[ops]\nmul = []\n')
+    grandchild = targets.load(str(tmp_path / "grandchild.toml"))
+    assert grandchild.tile.flat == 64 and not grandchild.ops["mul"] and grandchild.ops["add"]
+    x, out = np.ones((64, 64), np.float32), np.zeros((64, 64), np.float32)
+    pypto.jit(_doubled).run(x, out, target=str(tmp_path / "child.toml"))
+    assert (out == 2).all()
+
+
+def test_a_built_in_target_is_a_base_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('name = "mine"\ntitle = "More L1"\nbase = "tt-wormhole"\n[memory.l1]\nbytes = 2000000\n')
+    mine, wormhole = targets.load(str(tmp_path / "mine.toml")), targets.load("tt-wormhole")
+    assert mine.data["memory"]["l1"] == {**wormhole.data["memory"]["l1"], "bytes": 2000000} and mine.ops == wormhole.ops
+
+
+@pytest.mark.parametrize(("base", "said"), [
+    ("child.toml", "leads back to itself"), ("nowhere.toml", "no such file"), ("tt-wormhol", "is the unknown 'tt-wormhol'"),
+    ("broken.toml", "cannot be read"), ("cycle.toml", "leads back to itself")])
+def test_a_wrong_base_is_named(base: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "child.toml").write_text(CHILD.format(base=base))
+    (tmp_path / "broken.toml").write_text("name = ")
+    (tmp_path / "cycle.toml").write_text('name = "cycle"\ntitle = "C"\nbase = "child.toml"\n')
+    with pytest.raises(KernelError) as refused:
+        targets.load(str(tmp_path / "child.toml"))
+    assert refused.value.code == "PT504" and said in refused.value.diagnostic.message
+
+
+def test_a_base_is_a_text(tmp_path: Path) -> None:
+    (tmp_path / "child.toml").write_text(CHILD.format(base="x").replace('"x"', "3"))
+    with pytest.raises(KernelError) as refused:
+        targets.load(str(tmp_path / "child.toml"))
+    assert refused.value.diagnostic.fields == {"file": "child.toml", "table": "", "key": "base"}
+
+
 # ---- packages ------------------------------------------------------------------------------------------------------------------------
 
 
@@ -224,6 +277,12 @@ def test_a_row_of_known_differences_names_operations_and_dtypes(row: Any, said: 
         from_data({**targets.load("ascend-a2").data, "conformance": {"off": row}}, "small.toml")
     found = refused.value.diagnostic
     assert found.code == "PT504" and said in f"{found.message} {found.help}" and "conformance" in found.message
+
+
+def test_a_target_of_any_family_has_known_differences() -> None:
+    row = {"ops": ["exp"], "text": "flushes subnormals"}
+    (found,) = from_data({**tomllib.loads(SMALL.format(name="small")), "conformance": {"flushes": row}}, "small.toml").differences
+    assert found.concerns({"exp"}, {"f32"}) and not found.concerns({"add"}, {"f32"})
 
 
 @pytest.mark.parametrize(("body", "said"), [

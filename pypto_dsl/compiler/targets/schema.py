@@ -8,6 +8,8 @@ Path = tuple[str, ...]
 
 # Tables whose keys have a meaning each; those of the others are names of operations, dtypes or instructions.
 CLOSED = ("limits", "geometry", "memory", "dst", "rings", "device", "cube", "vector", "copy", "launch")
+# Tables that a target of any family may have, and `base`.
+GENERAL = ("base", "tile", "ops", "limits", "conformance", "bounds")
 # Values that the emitted text itself relies on.
 FIXED: Mapping[str, Mapping[tuple[str, str], object]] = {"ttmetal": {("geometry", "rows"): 32, ("geometry", "cols"): 32}}
 
@@ -15,7 +17,7 @@ FIXED: Mapping[str, Mapping[tuple[str, str], object]] = {"ttmetal": {("geometry"
 def unknown_keys(data: Mapping[str, Any], siblings: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Path, Path]]:
     """Paths of keys that no target of the family has, each with the keys that there are at its place."""
     known = list(siblings)
-    yield from _unknown(data, known, ())
+    yield from (found for found in _unknown(data, known, ()) if found[0][0] not in GENERAL)
     for name in CLOSED:
         if isinstance(data.get(name), Mapping):
             yield from _below(data[name], [s[name] for s in known if isinstance(s.get(name), Mapping)], (name,))

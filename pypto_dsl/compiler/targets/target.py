@@ -3,7 +3,8 @@
 A target file has `name` (the file's own), `title`, `family`, then the tables `[tile]` (what the tile pass needs, see `TileChoices`),
 `[ops]` (operation -> dtypes it has natively), `[limits]` (rank, elements, emptiness), `[conformance]` (known differences of the device, see
 `Difference`), `[memory.*]`, `[bounds.*]` and whatever the family's placement passes read through `Target.table`. Every number carries
-its source in a comment. No chip number stands in code.
+its source in a comment. No chip number stands in code. A file with `base`, a target's name or the path of a file beside this one, has what
+that one has, but for the keys that it gives itself.
 """
 from __future__ import annotations
 
@@ -199,14 +200,56 @@ def available() -> tuple[Target, ...]:
 
 def _read(file: Any, shown: str, name: str | None = None) -> Target:
     """A file's Target. PT504 unless it is called what the file is (``name``: what its entry point is)."""
+    own = _parsed(file, shown)
+    called = name if name is not None else file.name.removesuffix(".toml")
+    if own["name"] != called:
+        raise own.wrong("name", f"is {own['name']!r}, and the {'entry point' if name else 'file'} is called {called!r}")
+    return from_data(_with_base(own, file, ()), shown)
+
+
+def _parsed(file: Any, shown: str) -> Table:
     try:
-        data = Table(tomllib.loads(file.read_text(encoding="utf-8")), shown)
+        return Table(tomllib.loads(file.read_text(encoding="utf-8")), shown)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as failure:
         raise error("PT504", f"{shown} cannot be read: {failure}", file=shown, table="", key="") from failure
-    called = name if name is not None else file.name.removesuffix(".toml")
-    if data["name"] != called:
-        raise data.wrong("name", f"is {data['name']!r}, and the {'entry point' if name else 'file'} is called {called!r}")
-    return from_data(data, shown)
+
+
+def _with_base(own: Table, file: Any, above: tuple[Any, ...]) -> Mapping[str, Any]:
+    """What a file says over what its base says. PT504 for a base that is no target, cannot be read, or has the file as its own base."""
+    if "base" not in own:
+        return own
+    base, above = _base_of(own, file), (*above, file.resolve() if isinstance(file, Path) else file)
+    if base in above:
+        raise own.wrong("base", f"is {own['base']!r}, which leads back to itself")
+    inherited = _with_base(_parsed(base, base.name), base, above)
+    return _over(own, {key: value for key, value in inherited.items() if key not in ("name", "title")})
+
+
+def _base_of(own: Table, file: Any) -> Any:
+    """The file that `base` means: a path beside ``file``, or a target of `names`."""
+    given = own["base"]
+    if not isinstance(given, str):
+        raise own.wrong("base", f"is {given!r}, and must be a target's name or the path of a file")
+    if is_file(given):
+        beside = file.parent / given if isinstance(file, Path) else None
+        if beside is None or not beside.is_file():
+            raise own.wrong("base", f"is {given!r}, and there is no such file beside this one")
+        return beside.resolve()
+    if given in _built_in():
+        return _built_in()[given].resolve()
+    points = {point.name: point for point in _installed().points()}
+    if given not in points:
+        raise own.wrong("base", f"is the unknown {given!r}", _meant(given, names(), "targets"))
+    return _installed().file_of(points[given])
+
+
+def _over(own: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of both, those of tables one by one; ``own`` where both have one."""
+    merged = dict(base)
+    for key, value in own.items():
+        below = base.get(key)
+        merged[key] = _over(value, below) if isinstance(value, Mapping) and isinstance(below, Mapping) else value
+    return merged
 
 
 def from_data(data: Mapping[str, Any], file: str = "") -> Target:
@@ -227,7 +270,7 @@ def from_data(data: Mapping[str, Any], file: str = "") -> Target:
 
 def _check_tables(whole: Table) -> None:
     """PT504 for keys that no built-in target of the family has, and for values that cannot be."""
-    siblings = [row for row in map(_parsed, _built_in()) if row["family"] == whole["family"]]
+    siblings = [row for row in map(_sibling, _built_in()) if row["family"] == whole["family"]]
     for path, known in schema.unknown_keys(whole, siblings):
         raise _at(whole, path[:-1]).wrong(path[-1], "is unknown", _meant(path[-1], known, "keys"))
     for path, what in schema.broken(whole, whole["family"]):
@@ -241,8 +284,9 @@ def _at(table: Table, path: Sequence[str]) -> Table:
 
 
 @lru_cache
-def _parsed(name: str) -> Mapping[str, Any]:
-    return tomllib.loads(_built_in()[name].read_text(encoding="utf-8"))
+def _sibling(name: str) -> Mapping[str, Any]:
+    file = _built_in()[name]
+    return _with_base(_parsed(file, file.name), file, ())
 
 
 def _meant(name: str, known: Iterable[str], kind: str) -> str:
