@@ -123,22 +123,23 @@ def intervals(name: str, f: Function, width: float) -> dict[str, object]:
     return {"width": width, "tables": [list(column) for column in zip(*found, strict=True)]}
 
 
-def power_table() -> dict[str, list[float] | float]:
-    """32 intervals of the significand in [1, 2): c on the grid 1/64 with m*c - 1 exact in float32, and -log2(c) in two parts.
+def natural_table() -> dict[str, list[float] | float]:
+    """32 intervals of the significand in [1, 2): c/2 with c on the grid 1/64 and m*c - 1 exact in float32, and -log(c)/2 in two parts.
 
-    The first one less 127, the exponent's bias. c is 1 at the lower end and 1/2 at the upper one, so that nothing cancels beside x = 1.
+    The first part is a multiple of 2^-17, as that of log(2)/2 is, so that multiples of this can be added to it exactly.
+    c is 1 at the lower end and 1/2 at the upper one, so that nothing cancels beside x = 1.
     """
-    table: dict[str, list[float]] = {"c": [], "hi": [], "lo": []}
+    table: dict[str, list[float]] = {"half_c": [], "hi": [], "lo": []}
     low, high = 0.0, 0.0
     for i in range(32):
         a, b = 1 + i / 32, 1 + (i + 1) / 32 - 2**-23
         c = {0: 1.0, 31: 0.5}.get(i) or min((k / 64 for k in range(32, 65)), key=lambda c: max(abs(a * c - 1), abs(b * c - 1)))
-        value = -mp.log(c, 2)
-        upper = mp.nint(value * 2**15) / 2**15
-        table["c"].append(c)
-        table["hi"].append(float(upper) - 127)
+        value = -mp.log(c) / 2
+        upper = mp.nint(value * 2**17) / 2**17
+        table["half_c"].append(c / 2)
+        table["hi"].append(float(upper))
         table["lo"].append(float(f32(value - upper)))
-        low, high = min(low, a * c - 1), max(high, b * c - 1)
+        low, high = min(low, (a * c - 1) / 2), max(high, (b * c - 1) / 2)
     return {"low": low, "high": high, **table}
 
 
@@ -164,10 +165,13 @@ def main() -> None:
     # log2(1 + r) = log2e*(r - r^2/2) + r^3*P(r)
     cube = without_pole(lambda r: (mp.log1p(r) / LN2 - r / LN2 + r**2 / LN2 / 2) / r**3, 1 / LN2 / 3)
     out["log2_cube"] = fit("log2_cube", cube, lambda r: r**2 + mp.mpf("1e-5"), range(4), -radius, radius)
-    out["power"] = table = power_table()
-    out["power_cube"] = fit("power_cube", cube, lambda r: r**2 + mp.mpf("1e-5"), range(4), table["low"], table["high"])  # type: ignore[arg-type]
-    relative = lambda f: abs(f) * mp.mpf(2) ** -f + mp.mpf("0.02")  # noqa: E731
-    out["power_exp2"] = fit("power_exp2", exp2_rest, relative, range(6), "-0.501", "0.501")
+    out["natural"] = table = natural_table()
+    out["half_ln2"] = split(LN2 / 2, 2, 16)
+    ends = [2 * mp.mpf(table[end]) for end in ("low", "high")]  # type: ignore[arg-type]
+    out["log_square"] = fit("log_square", log_rest, lambda r: abs(r) + mp.mpf("1e-4"), range(4), *ends)
+    # log(1 + 2q)/2 = q - q^2 + q^3*P(q)
+    cube = without_pole(lambda q: (mp.log1p(2 * q) / 2 - q + q**2) / q**3, mp.mpf(4) / 3)
+    out["power_cube"] = fit("power_cube", cube, lambda q: q**2 + mp.mpf("2e-6"), range(4), table["low"], table["high"])  # type: ignore[arg-type]
     # erf: x + x*P(x^2) below the cut, 1 - exp(-(a + a*P(a))) above
     cut = mp.mpf("0.927734375")
     small = without_pole(lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) - 1, 2 / mp.sqrt(mp.pi) - 1)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import zip_longest
-from operator import or_
 from typing import ClassVar, TypeVar
 
 from pypto_dsl.codegen.llvm.features import FeatureLevel
@@ -147,9 +146,15 @@ class Guarded:
     """A value with a fast path for ordinary lanes, and a rare one that computes all lanes."""
 
     fast: Value
-    special: Value  # the mask of lanes that need the rare path
+    size: Value  # a lane needs the rare path where this, an unsigned integer, is not below the limit
+    limit: Operand
     cold: Callable[[], Value]
     hint: str
+
+    @property
+    def special(self) -> Value:
+        """The mask of lanes that need the rare path."""
+        return self.size.builder.compare("uge", self.size, self.limit)
 
 
 @dataclass
@@ -437,13 +442,14 @@ class Builder:
         return [self.phi(v.type, [(v, after), (o, before)]) for v, o in zip(values, otherwise, strict=True)]
 
     def settled(self, values: Sequence[Value | Guarded]) -> list[Value]:
-        """Values with their rare paths merged in: one test for all of them, then one for each."""
+        """Values of one function with their rare paths merged in: one test for all of them, then one for each."""
         guarded = [v for v in values if isinstance(v, Guarded)]
         if not guarded:
             return [v for v in values if isinstance(v, Value)]
         hint = guarded[0].hint
         rare, done, before = self.label(f"{hint}.cold"), self.label(f"{hint}.end"), self.block
-        self.branch(self.any(reduce(or_, (g.special for g in guarded))), rare, done, unlikely=True)
+        largest = reduce(lambda one, other: self.intrinsic("llvm.umax", one, other), (g.size for g in guarded))
+        self.branch(self.any(self.compare("uge", largest, guarded[0].limit)), rare, done, unlikely=True)
         self.place(rare)
         alone = len(guarded) == 1
         results = [g.cold() if alone else self.settled([g])[0] for g in guarded]

@@ -22,6 +22,7 @@ class FeatureLevel:
     permutes_tables: bool  # 16- and 32-entry float tables live in vector registers
     permutes_eights: bool  # eight f32 lanes are permuted in one instruction
     scales_by_exponent: bool  # x * 2^n in one instruction
+    takes_apart: bool  # exponent and significand of an f32 number, in one instruction each
     converts_half: bool  # f16 <-> f32 in one instruction
     has_ranges: bool  # minimum and maximum that order the zeros in one instruction
 
@@ -51,6 +52,7 @@ def feature_levels() -> dict[str, FeatureLevel]:
             permutes_tables=row["permutes_tables"],
             permutes_eights=row["permutes_eights"],
             scales_by_exponent=row["scales_by_exponent"],
+            takes_apart=row["takes_apart"],
             converts_half=row["converts_half"],
             has_ranges=row["has_ranges"],
         )

@@ -168,12 +168,6 @@ def _pow(b: Builder, use: Use) -> Value | Guarded:
     return power.pow(b, x, y)
 
 
-def _pow_together(b: Builder, uses: Sequence[Use]) -> list[Value] | None:
-    """f32 powers by exponents that may differ from lane to lane, or by one number without a form of its own."""
-    ordinary = [u.sources[0] is dtypes.F32 and u.uniform[1] is None and u.literals[1] not in power.SPECIAL_EXPONENTS for u in uses]
-    return power.pow_together(b, [(u.operands[0], u.operands[1]) for u in uses]) if all(ordinary) else None
-
-
 def _ldexp(b: Builder, use: Use) -> Value:
     x, exponent = use.operands
     whole = not use.sources[1].is_float
@@ -264,14 +258,10 @@ WRITERS: dict[str, Writer] = {
 # Operations that cost tens of instructions, and how many vectors of them are worth working on at the same time: their chains of
 # dependences are longer than what the processor looks ahead, and beyond these numbers registers run out. [measured on Zen 5]
 HEAVY = {
-    "pow": 2, "ldexp": 1, "lgamma": 1, "digamma": 1, "fmod": 1, "exp": 4, "exp2": 2, "expm1": 4, "log": 4, "log2": 4, "log10": 4,
+    "pow": 4, "ldexp": 1, "lgamma": 1, "digamma": 1, "fmod": 1, "exp": 4, "exp2": 2, "expm1": 4, "log": 2, "log2": 4, "log10": 4,
     "log1p": 2, "erf": 4, "tanh": 4, "sigmoid": 4, "silu": 4, "gelu": 2, "rsqrt": 4,
     "sin": 4, "cos": 4, "tan": 4, **dict.fromkeys(wide.FUNCTIONS, 4), "hypot": 1,
 }
-
-# Operations that test all places before they compute any; None where the form at hand is written place by place.
-TOGETHER: dict[str, Callable[[Builder, Sequence[Use]], list[Value] | None]] = {"pow": _pow_together}
-
 
 def write(b: Builder, name: str, use: Use) -> Value:
     """The operation's value; PT502 for an operation that the CPU does not have."""
@@ -283,5 +273,4 @@ def write_together(b: Builder, name: str, uses: Sequence[Use]) -> list[Value]:
     writer = WRITERS.get(name)
     if writer is None:
         raise refusal("PT502", f"the CPU target does not have `{name}`", uses[0].span)
-    made = TOGETHER[name](b, uses) if name in TOGETHER else None
-    return made or b.settled(b.woven([lambda use=use: writer(b, use) for use in uses]))  # type: ignore[misc]
+    return b.settled(b.woven([lambda use=use: writer(b, use) for use in uses]))  # type: ignore[misc]

@@ -60,7 +60,7 @@ def _gelu(b: Builder, x: Value, name: str, everywhere: Callable[[Builder, Value]
     for coefficient in reversed(lower):
         tail = b.fma(tail, t, coefficient)
     fast = b.select(b.compare("oge", x, 0.0), x, -0.0) - tail  # zeros keep their sign
-    special = b.compare("olt", x, -last)
+    limit = b.bits(b.constant(x.type, -last))  # the bits of negative numbers go up as these go down
 
     def write(module: Module) -> str:
         inner = Builder(module)
@@ -68,9 +68,10 @@ def _gelu(b: Builder, x: Value, name: str, everywhere: Callable[[Builder, Value]
                             everywhere(inner, inner.named(x.type, "%x")))
 
     def cold() -> Value:
-        return b.select(special, b.call(x.type, b.module.share(f"{name}_everywhere", write), x), fast)
+        return b.select(guarded.special, b.call(x.type, b.module.share(f"{name}_everywhere", write), x), fast)
 
-    return Guarded(fast, special, cold, name)
+    guarded = Guarded(fast, b.bits(x), limit, cold, name)
+    return guarded
 
 
 def _gelu_erf_everywhere(b: Builder, x: Value) -> Value:

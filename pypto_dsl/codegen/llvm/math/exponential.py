@@ -148,7 +148,7 @@ def _logistic(b: Builder, x: Value, numerator: Value, name: str, everywhere: Cal
     part = reduce(b, -at_most(b, x, 80.0))
     power = power_from_shifted(b, part.shifted)
     fast = numerator / b.fma(power, expm1_reduced(b, part.r), power + 1.0)
-    special = b.compare("olt", x, -16.0)
+    limit = b.bits(b.constant(x.type, -16.0))  # the bits of negative numbers go up as these go down
 
     def write(module: Module) -> str:
         inner = Builder(module)
@@ -156,9 +156,10 @@ def _logistic(b: Builder, x: Value, numerator: Value, name: str, everywhere: Cal
         return inner.finish(f"{x.type} @{name}_everywhere({x.type} %x) noinline cold", value)
 
     def cold() -> Value:
-        return b.select(special, b.call(x.type, b.module.share(f"{name}_everywhere", write), x), fast)
+        return b.select(guarded.special, b.call(x.type, b.module.share(f"{name}_everywhere", write), x), fast)
 
-    return Guarded(fast, special, cold, name)
+    guarded = Guarded(fast, b.bits(x), limit, cold, name)
+    return guarded
 
 
 def _sigmoid_everywhere(b: Builder, x: Value) -> Value:

@@ -1,8 +1,8 @@
-"""log, log2, log10 and log1p on f32 vectors.
+"""log, log2, log10 and log1p on f32 vectors, by x = 2^e m and a table of c close to 1/m: r = m c - 1 is exact in f32.
 
-x = 2^e m; a 32-entry table gives c close to 1/m on the grid 2^-5, so r = m c - 1 is exact in f32, and
-log x = (e - log2 c) ln 2 + log(1 + r). The table's value is exactly 0 around x = 1, so nothing cancels there.
-Zeros, negatives, subnormals, infinities and NaN take a vectorised cold path.
+log: m in [1, 2), and log x = e log 2 - log c + log(1 + r), where c is 1 at the lower end of m and 1/2 at the upper one.
+The others: 32 intervals of m around 1, and log x = (e - log2 c) ln 2 + log(1 + r). In both nothing cancels beside x = 1.
+What is no positive normal number takes a vectorised cold path.
 """
 
 from __future__ import annotations
@@ -10,16 +10,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Module, Type, Value
+from pypto_dsl.codegen.llvm.builder import I32, Builder, Guarded, Module, Type, Value
 from pypto_dsl.codegen.llvm.math.tables import (
     INFINITY,
     NAN,
     coefficients,
+    constant_pair,
     look_up,
     polynomial,
     two_product,
     two_sum_ordered,
 )
+
+INFINITE = 0x7F800000  # the bits of infinity, beyond those of all positive numbers
+FIRST_NORMAL = 0x00800000
+OUTSIDE = 0x7F000000  # from here on the bits less those of the first normal number are not a positive normal number's,
+SUBNORMAL = -0x007FFFFF  # and from here on, as an unsigned integer, they are a positive subnormal's
+
+
+def apart(b: Builder, x: Value) -> tuple[Value, Value]:
+    """|x| as exponent and significand in [1, 2), of subnormals too; of zeros, infinities and NaN any numbers."""
+    if b.level.takes_apart:
+        zero, keep, rounding = b.constant(x.type, 0.0), b.constant(Type("i16"), -1), b.constant(I32, 4)
+        exponent = b.call(x.type, "llvm.x86.avx512.mask.getexp.ps.512", x, zero, keep, rounding)
+        without_sign = b.constant(I32, 4)
+        return exponent, b.call(x.type, "llvm.x86.avx512.mask.getmant.ps.512", x, without_sign, zero, keep, rounding)
+    size = b.bits(x) & 0x7FFFFFFF
+    subnormal = b.compare("ult", size, 0x00800000)
+    normal = b.select(subnormal, b.bits(b.convert("sitofp", size, "float")), size)  # 2^149 |x|
+    exponent = normal.lshr(23) - b.select(subnormal, b.constant(size.type, 127 + 149), 127)
+    return b.convert("sitofp", exponent, "float"), b.from_bits((normal & 0x007FFFFF) | 0x3F800000, "float")
 
 
 @dataclass(frozen=True)
@@ -44,9 +64,9 @@ def split(b: Builder, x: Value, adjust: Value | None = None) -> Split:
     exponent = b.convert("sitofp", distance >> 23, "float")
     if adjust is not None:
         exponent = exponent + adjust
-    c = look_up(b, "log_c", table["c"], index)
-    whole = exponent + look_up(b, "log_high", table["hi"], index)
-    return Split(whole, look_up(b, "log_low", table["lo"], index), b.fma(significand, c, -1.0), power, c)
+    c = look_up(b, "log2_c", table["c"], index)
+    whole = exponent + look_up(b, "log2_high", table["hi"], index)
+    return Split(whole, look_up(b, "log2_low", table["lo"], index), b.fma(significand, c, -1.0), power, c)
 
 
 def log2_parts(b: Builder, part: Split) -> tuple[Value, Value]:
@@ -90,11 +110,6 @@ def _log10(b: Builder, part: Split) -> Value:
     return product + (product_low + b.fma(high, factor_low, low * factor))
 
 
-def _is_special(b: Builder, x: Value) -> Value:
-    """Lanes that are not positive normal numbers."""
-    return b.compare("uge", b.bits(x) - 0x00800000, 0x7F000000)
-
-
 def _limits(b: Builder, x: Value, value: Value) -> Value:
     """The logarithm of zeros, negatives, infinity and NaN in place of ``value``: only subnormals have to be computed again."""
     value = b.select(b.compare("oeq", x, INFINITY), x, value)
@@ -117,10 +132,11 @@ def _guarded(name: str, core: Callable[[Builder, Split], Value]) -> Callable[[Bu
         fast = core(b, split(b, x))
 
         def mended() -> Value:
-            subnormal = b.compare("ult", b.bits(x) - 1, 0x007FFFFF)
-            return b.settled([Guarded(_limits(b, x, fast), subnormal, lambda: _call_cold(b, name, cold, x), f"{name}.full")])[0]
+            full = Guarded(_limits(b, x, fast), outside, SUBNORMAL, lambda: _call_cold(b, name, cold, x), f"{name}.full")
+            return b.settled([full])[0]
 
-        return Guarded(fast, _is_special(b, x), mended, name)
+        outside = b.bits(x) - FIRST_NORMAL
+        return Guarded(fast, outside, OUTSIDE, mended, name)
 
     return function
 
@@ -133,7 +149,20 @@ def _call_cold(b: Builder, name: str, cold: Callable[[Module], str], *arguments:
     return b.call(arguments[0].type, b.module.share(f"{name}_cold", cold), *arguments)
 
 
-log = _guarded("log", _log)
+def log(b: Builder, x: Value) -> Guarded:
+    """log x, at most 1 ulp."""
+    table = coefficients()["natural"]
+    exponent, significand = apart(b, x)
+    index = b.bits(significand).lshr(18)
+    ln2, ln2_low = (2 * part for part in constant_pair("half_ln2"))
+    whole = b.fma(exponent, ln2, look_up(b, "log_high", [2 * h for h in table["hi"]], index))  # exact, as r is
+    whole_low = b.fma(exponent, ln2_low, look_up(b, "log_low", [2 * low for low in table["lo"]], index))
+    r = b.fma(significand, look_up(b, "log_c", [2 * c for c in table["half_c"]], index), -1.0)
+    total, total_low = two_sum_ordered(b, whole, r)
+    fast = total + (total_low + b.fma(r * r, b.horner(r, polynomial("log_square")), whole_low))
+    return Guarded(fast, b.bits(x) - 1, INFINITE - 1, lambda: _limits(b, x, fast), "log")
+
+
 log2 = _guarded("log2", _log2)
 log10 = _guarded("log10", _log10)
 

@@ -1,134 +1,106 @@
-"""pow: f32 as 2^(y log2 x) with log2 x in two parts, C99 special cases by a function of their own; integers.
+"""pow: f32 as e^(y log x) with log x in two parts, C99 special cases mended behind it; integers.
 
-x = 2^e m with m in [1, 2); a table gives c close to 1/m, so r = m c - 1 is exact in f32, and log2 x = (e - log2 c) + log2(1 + r).
+x = 2^e m with m in [1, 2); a table gives c close to 1/m, so r = m c - 1 is exact in f32, and log x = e log 2 - log c + log(1 + r).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Callable
 
 from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Value
+from pypto_dsl.codegen.llvm.math.exponential import LOG2_E
+from pypto_dsl.codegen.llvm.math.logarithm import apart
 from pypto_dsl.codegen.llvm.math.root import rsqrt
 from pypto_dsl.codegen.llvm.math.tables import (
     INFINITY,
     NAN,
     ROUNDING,
     coefficients,
+    constant_pair,
+    copysign,
     look_up,
     magnitude,
     nearest,
     polynomial,
     scale,
-    two_sum_ordered,
 )
 
-# A result whose log2 is beyond this is 0 or inf; within, `scale` rounds it right, into the subnormals too.
-LARGE_RESULT = 250.0
+# A result whose logarithm's half is below this in magnitude is a normal number: its power of two is added to the exponent's bits.
+NORMAL_RESULT = 43.375
+# A result whose logarithm's half is beyond this is 0 or inf; within, `scale` rounds it right, into the subnormals too.
+LARGE_RESULT = 86.5
 
 
-def _log2(b: Builder, x: Value, adjust: Value | None = None) -> tuple[Value, Value]:
-    """log2 x as high + low with a relative error of about 2^-33, for positive normal x; ``adjust`` is added to the exponent."""
-    table = coefficients()["power"]
-    bits = b.bits(x)
-    index = bits.lshr(18)
-    exponent = b.convert("sitofp", bits.lshr(23), "float")
-    if adjust is not None:
-        exponent = exponent + adjust
-    whole = exponent + look_up(b, "power_high", table["hi"], index)  # exact, as r is
-    significand = b.from_bits((bits & 0x007FFFFF) | 0x3F800000, "float")
-    r = b.fma(significand, look_up(b, "power_c", table["c"], index), -1.0)
-    log2e, log2e_low = polynomial("log2e")
-    linear = r * log2e
-    linear_low = b.fma(r, log2e_low, b.fma(r, log2e, -linear))
-    # the term of r^2 is -log2 e r^2/2 = linear * (-r/2), whose second factor is exact
-    half = r * -0.5
-    near = b.fma(linear, half, linear)
-    near_low = b.fma(linear, half, -(near - linear))
-    rest = b.fma((r * r) * r, b.horner(r, polynomial("power_cube")), look_up(b, "power_low", table["lo"], index))
-    high, high_low = two_sum_ordered(b, whole, near)
-    return high, high_low + (near_low + (b.fma(linear_low, half, linear_low) + rest))
+def _half_log(b: Builder, x: Value) -> tuple[Value, Value]:
+    """(log |x|)/2 as high + low with a relative error of about 2^-33.
 
-
-def _power(b: Builder, logarithm: tuple[Value, Value], y: Value) -> tuple[Value, Value]:
-    """2^(y (high + low)) and y high; the power is right where that product is within LARGE_RESULT.
-
-    At most 0.95 ulp in all: half an ulp of the sum, a quarter of the polynomial and an eighth of f. Exact wherever the result is an f32.
+    With q = r/2 it is (e log 2 - log c)/2 + (q - q^2) + q^3 P(q), whose first three terms need no other factor than q.
     """
-    high, low = logarithm
+    table = coefficients()["natural"]
+    exponent, significand = apart(b, x)
+    index = b.bits(significand).lshr(18)
+    step, step_low = constant_pair("half_ln2")
+    whole = b.fma(exponent, step, look_up(b, "half_high", table["hi"], index))  # exact, as q is
+    whole_low = b.fma(exponent, step_low, look_up(b, "half_low", table["lo"], index))
+    q = b.fma(significand, look_up(b, "half_c", table["half_c"], index), -0.5)
+    minus = -q
+    high = whole + b.fma(minus, q, q)
+    high_low = b.fma(minus, q, q - (high - whole))  # what both sums lost: the differences are exact
+    square = q * q
+    c0, c1, c2, c3 = polynomial("power_cube")
+    cube = b.fma(square, b.fma(q, c3, c2), b.fma(q, c1, c0))
+    return high, high_low + b.fma(square * q, cube, whole_low)
+
+
+def pow(b: Builder, x: Value, y: Value) -> Guarded:
+    """x^y by C99, at most 1 ulp.
+
+    At most 0.95 ulp where the result is a normal number: half an ulp of the sum, a quarter of the polynomial and an eighth of f.
+    Exact wherever the result is an f32.
+    """
+    high, low = _half_log(b, x)
     product = y * high
     rest = b.fma(y, low, b.fma(y, high, -product))
-    shifted = (product + rest) + ROUNDING
+    shifted = b.fma(product, 2 * LOG2_E, ROUNDING)
     n = nearest(b, shifted)
-    f = (product - n) + rest  # the difference is exact, so f is rounded once
-    value = b.fma(f, b.horner(f, polynomial("power_exp2")), 1.0)
-    return scale(b, value, shifted, n), product
+    step, step_low = constant_pair("half_ln2")
+    f = b.fma(n, -step, product) + b.fma(n, -step_low, rest)  # the first one is exact
+    power = b.horner(f, [c * 2.0**k for k, c in enumerate(polynomial("exp"))])  # e^(2f)
+    fast = b.from_bits(b.bits(power) + (b.bits(shifted) << 23), "float")
+
+    def mended() -> Value:
+        return _special(b, x, y, product, scale(b, power, shifted, n))
+
+    return Guarded(fast, _size(b, x, product), b.bits(b.constant(x.type, NORMAL_RESULT)), mended, "pow")
 
 
-def _limited(b: Builder, value: Value, product: Value) -> Value:
-    """``value``, and inf or 0 where ``product`` is beyond LARGE_RESULT."""
-    limit = b.select(b.compare("ogt", product, 0.0), b.constant(value.type, INFINITY), 0.0)
-    return b.select(b.compare("oge", magnitude(b, product), LARGE_RESULT), limit, value)
+def _size(b: Builder, x: Value, product: Value) -> Value:
+    """What is below the bits of NORMAL_RESULT where `_special` has nothing to do: bases are positive and finite, results normal numbers."""
+    if b.level.takes_apart:  # the exponents of 0 and infinities are infinite
+        return b.bits(copysign(b, product, x))
+    outside = b.compare("uge", b.bits(x) - 1, 0x7F7FFFFF)
+    return b.select(outside, -1, b.bits(magnitude(b, product)))
 
 
-def _full(b: Builder, x: Value, y: Value) -> Value:
-    """x^y of any operands; ordinary lanes get exactly the bits of the fast path.
+def _special(b: Builder, x: Value, y: Value, product: Value, power: Value) -> Value:
+    """x^y by ``power``, which is |x|^y where ``product``, half its logarithm, is within LARGE_RESULT; ordinary lanes keep their bits.
 
-    Bases are told apart by their bits, because floating-point operations on subnormals are slow. The logarithms of 0 and infinity are
-    infinite, so that the result is 0 or infinity by the signs; NaN in y needs no test.
+    Bases are told apart by their bits, because floating-point operations on subnormals are slow. NaN in y needs no test.
     """
-    type = x.type
-    word = b.bits(x)
+    type, word = x.type, b.bits(x)
     size = word & 0x7FFFFFFF
-    subnormal = b.compare("ult", size, 0x00800000)
-    normal = b.select(subnormal, b.convert("sitofp", size, "float"), b.from_bits(size, "float"))  # 2^149 |x|
-    high, low = _log2(b, normal, b.select(subnormal, b.constant(type, -149.0), 0.0))
     zero, infinite = b.compare("eq", size, 0), b.compare("eq", size, 0x7F800000)
-    high = b.select(zero, b.constant(type, -INFINITY), b.select(infinite, b.constant(type, INFINITY), high))
-    value, product = _power(b, (high, low), y)
+    logarithm = b.select(zero, b.constant(type, -INFINITY), INFINITY)
+    product = b.select(zero | infinite, y * logarithm, product)
+    limit = b.select(b.compare("ogt", product, 0.0), b.constant(type, INFINITY), 0.0)
+    size_of_result = b.select(b.compare("oge", magnitude(b, product), LARGE_RESULT), limit, power)
     whole, odd = _parity(b, y)
-    signed = b.from_bits(b.bits(_limited(b, value, product)) ^ b.select(odd, word & -0x80000000, 0), "float")
+    signed = b.from_bits(b.bits(size_of_result) ^ b.select(odd, word & -0x80000000, 0), "float")
     root_of_negative = b.compare("slt", word, 0) & ~(whole | zero | infinite)
     value = b.select(root_of_negative | b.compare("ugt", size, 0x7F800000), b.constant(type, NAN), signed)
     infinite_power = b.compare("eq", b.bits(y) & 0x7FFFFFFF, 0x7F800000)
     one = b.compare("eq", word, 0x3F800000) | b.compare("oeq", y, 0.0) | (b.compare("eq", size, 0x3F800000) & infinite_power)
     return b.select(one, b.constant(type, 1.0), value)
-
-
-def _fast(b: Builder, x: Value, y: Value) -> Guarded:
-    """x^y for positive normal x and any y: what overflows and infinities in y are mended in place."""
-    value, product = _power(b, _log2(b, x), y)
-
-    def mended() -> Value:
-        return b.select(b.compare("oeq", x, 1.0), b.constant(x.type, 1.0), _limited(b, value, product))
-
-    return Guarded(value, b.compare("uge", magnitude(b, product), LARGE_RESULT), mended, "pow")  # unordered: 1^inf and NaN too
-
-
-def pow_together(b: Builder, operands: Sequence[tuple[Value, Value]]) -> list[Value]:
-    """x^y by C99 at independent places, at most 1 ulp.
-
-    Bases that are not positive normal numbers are known before anything is computed: one of them sends all places to a function
-    with the full rules, which costs a third more than the fast path, and not both paths.
-    """
-    special = [b.compare("uge", b.bits(x) - 0x00800000, 0x7F000000) for x, _ in operands]
-    rare, common, done = b.label("pow.full"), b.label("pow.fast"), b.label("pow.done")
-    b.branch(b.any(reduce(or_, special)), rare, common, unlikely=True)
-    b.place(common)
-    fast = b.settled(b.woven([lambda x=x, y=y: _fast(b, x, y) for x, y in operands]))  # type: ignore[misc]
-    common = b.block
-    b.jump(done)
-    b.place(rare)
-    full = b.woven([lambda x=x, y=y: _full(b, x, y) for x, y in operands])  # type: ignore[misc]
-    b.jump(done)
-    b.place(done)
-    return [b.phi(f.type, [(f, common), (r, rare)]) for f, r in zip(fast, full, strict=True)]
-
-
-def pow(b: Builder, x: Value, y: Value) -> Value:
-    """x^y at one place."""
-    return pow_together(b, [(x, y)])[0]
 
 
 def _parity(b: Builder, y: Value) -> tuple[Value, Value]:
@@ -170,7 +142,7 @@ SPECIAL_EXPONENTS: dict[float, Callable[[Builder, Value], Value]] = {
 }
 
 
-def pow_literal(b: Builder, x: Value, exponent: float) -> Value:
+def pow_literal(b: Builder, x: Value, exponent: float) -> Value | Guarded:
     """x^exponent for an exponent known now; ``exponent`` is an f32 number."""
     special = SPECIAL_EXPONENTS.get(exponent)
     if special is None:
@@ -189,7 +161,8 @@ def pow_uniform(b: Builder, x: Value, exponent: Value) -> Value:
         results.append((special(b, x), b.block))
         b.jump(after)
         b.place(other)
-    results.append((pow(b, x, b.splat(exponent, x.type.lanes)), b.block))
+    other_power = b.settled([pow(b, x, b.splat(exponent, x.type.lanes))])[0]
+    results.append((other_power, b.block))
     b.jump(after)
     b.place(after)
     return b.phi(x.type, results)

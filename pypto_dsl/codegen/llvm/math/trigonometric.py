@@ -101,8 +101,8 @@ def _cos_of(b: Builder, x: Value, angle: Angle) -> Value:
 
 def _guarded(b: Builder, x: Value, name: str, near: Callable[[Builder, Value], Value], far: Callable[[Builder, Value], Value]) -> Guarded:
     """A function by its form for magnitudes below REACH and its form beyond; infinities and NaN give NaN."""
-    special = b.compare("uge", magnitude(b, x), REACH)
     fast = near(b, x)
+    size, limit = b.bits(magnitude(b, x)), b.bits(b.constant(x.type, REACH))
 
     def write(module: Module) -> str:
         inner = Builder(module)
@@ -112,9 +112,10 @@ def _guarded(b: Builder, x: Value, name: str, near: Callable[[Builder, Value], V
         return inner.finish(f"{x.type} @{name}_far({x.type} %x) noinline cold", value)
 
     def cold() -> Value:
-        return b.select(special, b.call(x.type, b.module.share(f"{name}_far", write), x), fast)
+        return b.select(guarded.special, b.call(x.type, b.module.share(f"{name}_far", write), x), fast)
 
-    return Guarded(fast, special, cold, name)
+    guarded = Guarded(fast, size, limit, cold, name)
+    return guarded
 
 
 def _of_angle(b: Builder, x: Value, name: str, of: Callable[[Builder, Value, Angle], Value]) -> Guarded:
