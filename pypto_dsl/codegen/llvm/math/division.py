@@ -15,7 +15,7 @@ def fmod(b: Builder, x: Value, y: Value) -> Guarded:
     a, d = magnitude(b, x), magnitude(b, y)
     quotient, rest = _step(b, a, d)
     fast = copysign(b, b.select(b.compare("olt", a, d), a, rest), x)  # x also where y is infinite
-    special = b.compare("uge", quotient, 2.0**22 if x.type.element == "float" else 2.0**STEP)
+    limit = b.constant(x.type, 2.0**22 if x.type.element == "float" else 2.0**STEP)
     name = f"fmod_{x.type.mangled}"
 
     def write(module: Module) -> str:
@@ -23,7 +23,7 @@ def fmod(b: Builder, x: Value, y: Value) -> Guarded:
         operands = inner.named(x.type, "%x"), inner.named(x.type, "%y")
         return inner.finish(f"internal {x.type} @{name}({x.type} %x, {x.type} %y) noinline cold", _long(inner, *operands))
 
-    return Guarded(fast, special, lambda: b.call(x.type, b.module.define(name, write), x, y), "fmod")
+    return Guarded(fast, b.bits(quotient), b.bits(limit), lambda: b.call(x.type, b.module.define(name, write), x, y), "fmod")
 
 
 def _step(b: Builder, a: Value, d: Value) -> tuple[Value, Value]:
