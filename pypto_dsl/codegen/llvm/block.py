@@ -130,26 +130,29 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
             _fetch(b, view, row, columns)
         _written(lanes, row, columns, mask, past_caches)
 
-    def through_caches() -> None:
-        sweep(b, zero(b), count, extent, width, step, together)
-
     output = lanes.single_output()
     streaming = lanes.context.streaming
     if streaming is None or output is None or (extent.constant is not None and extent.constant < _LONG_ROW):
-        through_caches()
+        sweep(b, zero(b), count, extent, width, step, together)
         return
 
-    def past_caches() -> None:
+    def aligned() -> list[Value]:
+        """Write up to the first column whose address is a multiple of the vector."""
         size = output.dtype.itemsize
         start = b.convert("ptrtoint", address(b, output, row, zero(b)), "i64")
         unit = 2 * width if paired else width
         head = b.intrinsic("llvm.smin", ((-start).lshr(size.bit_length() - 1)) & (unit - 1), count)
         b.loop(0, head, width, lambda i, _: step([i], b.lane_mask(i, head, width)), hint="head")
-        full = head + ((count - head) & -(width * together))
-        b.loop(head, full, width * together, lambda i, _: step(_neighbours(i, width, together), None, True), hint="stream")
-        b.loop(full, count, width, lambda i, _: step([i], b.lane_mask(i, count, width)), hint="tail")
+        return [head]
 
-    b.either(streaming, past_caches, through_caches, "large")
+    def vectors(past_caches: bool) -> None:
+        b.loop(head, full, turn, lambda i, _: step(_neighbours(i, width, together), None, past_caches), hint="vector")
+
+    turn = width * together
+    (head,) = b.chosen(streaming, aligned, [zero(b)], "aligned")
+    full = head + ((count - head) & -turn)
+    _where(b, streaming, vectors)
+    b.loop(full, count, width, lambda i, _: step([i], b.lane_mask(i, count, width)), hint="tail")
 
 
 _SHORT_ROW = 256  # elements: shorter rows are not fetched ahead
@@ -227,7 +230,8 @@ class _RowState:
 
 
 def _reduced_row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index, context: Context) -> None:
-    single = extent.constant is not None and extent.constant <= sums.ROW_BLOCK
+    ordered = any(r.kind in sums.ORDERED for r in lanes.block.reduces)
+    single = not ordered or (extent.constant is not None and extent.constant <= sums.ROW_BLOCK)
     states = [_row_state(b, lanes, r, single) for r in lanes.block.reduces]
     if single:
         results = _row_block(b, lanes, row, zero(b), count, extent, states)
@@ -347,20 +351,37 @@ def _tail(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, exten
     """Add the last columns of a row, fewer than 64, to the partials in registers."""
     width = b.level.float_lanes
     parts = sums.PARTIALS // width
+    known = extent.constant
 
-    def rest() -> list[Value]:
+    def merged(s: _RowState, before: Value, values: Mapping[Key, Value], mask: Value | None) -> Value:
+        after = sums.combine(b, s.kind, s.dtype, before, elements.to_memory(b, values[key(s.reduce.value)], s.dtype))
+        return after if mask is None else b.select(mask, after, before)
+
+    def turn(column: Value, carried: list[Value]) -> list[Value]:
+        """The first partial of each state goes to the end when it has its vector: the loop is one vector long."""
+        mask = b.lane_mask(column, stop, width)
+        (values,) = _written(lanes, row, [column], mask)
+        groups = [carried[k * parts:(k + 1) * parts] for k in range(len(states))]
+        return [v for s, (first, *others) in zip(states, groups, strict=True) for v in (*others, merged(s, first, values, mask))]
+
+    def straight(columns: int, exact: bool) -> list[Value]:
         result = list(partials)
-        for part in range(parts):
+        for part, left in enumerate(range(columns, 0, -width)):
             column = start + part * width if part else start
-            mask = b.lane_mask(column, stop, width)
+            mask = None if exact and left >= width else b.lane_mask(column, stop, width)
             (values,) = _written(lanes, row, [column], mask)
             for k, s in enumerate(states):
-                before = result[k * parts + part]
-                merged = sums.combine(b, s.kind, s.dtype, before, elements.to_memory(b, values[key(s.reduce.value)], s.dtype))
-                result[k * parts + part] = b.select(mask, merged, before)
+                result[k * parts + part] = merged(s, result[k * parts + part], values, mask)
         return result
 
-    return rest() if extent.constant is not None else b.chosen(b.compare("slt", start, stop), rest, partials, "rest")
+    def rest() -> list[Value]:
+        if not lanes.heavy():
+            return straight(sums.PARTIALS, exact=False)
+        return b.loop(start, start + sums.PARTIALS, width, turn, partials, "rest", at_least_once=True)
+
+    if known is not None:
+        return straight(known % sums.PARTIALS, exact=True)
+    return b.chosen(b.compare("slt", start, stop), rest, partials, "rest")
 
 
 def _straight(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, known: int, states: Sequence[_RowState],
@@ -396,10 +417,13 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
     apart = [s for s in states if sums.keeps_nan_apart(b, s.kind, s.dtype)]  # each with a mask per two partials behind the partials
     pairs = parts // 2
 
+    # the next row, or what is farther on in a long one: processors do not look beyond a page
+    fetched = [(view, b.intrinsic("llvm.smin", view.row_stride, _FAR)) for view in lanes.fetched()]
+
     def turn(column: Value, carried: list[Value]) -> list[Value]:
         result: list[Value] = list(carried)
-        for view in lanes.fetched():  # the next row, or what is farther on in a long one: processors do not look beyond a page
-            ahead = column + b.intrinsic("llvm.smin", view.row_stride, _FAR)
+        for view, distance in fetched:
+            ahead = column + distance
             _fetch(b, view, row, [ahead + k for k in range(0, sums.PARTIALS, width)])
         every = _written(lanes, row, _neighbours(column, width, parts), None)
         for k, s in enumerate(states):

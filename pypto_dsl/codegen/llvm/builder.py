@@ -503,7 +503,9 @@ class Builder:
         phis = [Value(self, c.type, self.fresh()) for c in carried]
         results = list(body(index, phis) or ())
         assert len(results) == len(phis), "a loop body returns one value per carried value"
-        following = self.emit(I64, f"add nsw i64 {index}, {step}")
+        # Frozen, the index is no induction variable to LLVM: rewriting loops for it (LSR) would be a third of all compilation, and
+        # addresses of a base, an index and a constant are what processors have.
+        following = self.emit(I64, f"freeze i64 {self.emit(I64, f'add nsw i64 {index}, {step}')}")
         latch = self.block
         rows = [f"  {index} = phi i64 [ {first}, %{before} ], [ {following}, %{latch} ]"]
         rows += [f"  {p} = phi {p.type} [ {c}, %{before} ], [ {r}, %{latch} ]" for p, c, r in zip(phis, carried, results, strict=True)]
