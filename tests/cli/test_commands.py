@@ -94,6 +94,15 @@ def test_compile_writes_sources_manifest_and_source_map(ptc, kernel, tmp_path, t
     assert "7" in re.findall(r'"user_line": (\d+)', (folder / "source_map.json").read_text())
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_source_map_names_every_line_of_the_user(ptc, kernel, tmp_path, target):
+    text = DOUBLE.replace("    out[:] = x * 2.0", "    total = pypto.sum(x, -1, True)\n    rest = x - total\n    out[:] = rest * rest")
+    assert text != DOUBLE
+    assert ptc("compile", kernel(text), "--target", target, "-o", tmp_path / "out").code == 0
+    lines = set(map(int, re.findall(r'"user_line": (\d+)', (tmp_path / "out" / "source_map.json").read_text())))
+    assert {7, 9} <= lines, lines
+
+
 def test_compile_replaces_its_own_folder_and_no_other(ptc, kernel, tmp_path):
     out = tmp_path / "out"
     assert ptc("compile", kernel(), "--target", "llvm-cpu", "-o", out).code == 0

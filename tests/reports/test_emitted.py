@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pypto_dsl as pypto
+from pypto_dsl.codegen import ascendc, ttmetal
+from pypto_dsl.compiler import pipeline
 from pypto_dsl.compiler.dtypes import F32
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.placement.ascend import allocate
@@ -17,6 +19,8 @@ from pypto_dsl.compiler.placement.ascend.lifetimes import Lifetime
 from pypto_dsl.compiler.placement.ascend.machine import machine
 from pypto_dsl.compiler.targets import load
 from pypto_dsl.compiler.tile_ir.nodes import Buffer
+from pypto_dsl.runtime.emulator.ascendc import runner as ascend_runner
+from pypto_dsl.runtime.emulator.ttmetal import runner as ttmetal_runner
 
 BF16 = ml_dtypes.bfloat16
 EMULATED = ("ascend-a2-emu", "tt-wormhole-emu")
@@ -113,3 +117,25 @@ def test_b99_live_buffers_do_not_overlap(intervals: list[tuple[int, int, int]]) 
         for other in buffers[:i]:
             apart = spans[one.name][1] <= spans[other.name][0] or spans[other.name][1] <= spans[one.name][0]
             assert apart or not alive[one.name].overlaps(alive[other.name])
+
+
+@pytest.mark.parametrize(("target", "written", "edited"), [("ascend-a2", "2.5f", "3.5f"), ("tt-wormhole", "0x40200000", "0x40600000")])
+def test_b85_an_edit_of_an_emitted_kernel_takes_effect(target: str, written: str, edited: str) -> None:
+    """Built again in the same process, a file of the same name with another text is another kernel, and the first one still is what it was."""
+    x, out = np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32)
+
+    @pypto.jit
+    def k(x, out):
+        out[:] = x * 2.5
+
+    device = load(target)
+    program = pipeline.lower(k.graph(x, out), device)
+    emitted = ascendc.emit(program, device) if device.family == "ascend" else ttmetal.emit(program, device)
+    changed = {name: text.replace(written, edited) for name, text in emitted.files.items()}
+    assert changed != emitted.files
+    results = []
+    for files in (emitted.files, changed, emitted.files):
+        run = ascend_runner.run if device.family == "ascend" else ttmetal_runner.run
+        found = run(emitted.manifest, files, {"x": x, "out": out})
+        results.append(float(np.unique(found["out"]).item()))
+    assert results == [2.5, 3.5, 2.5]

@@ -69,7 +69,7 @@ class ColumnState:
 def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStates) -> None:
     """Write the loops of one Block. ``columns`` holds the states of its reductions down the rows."""
     if block.text:
-        b.comment(block.text + (f" (line {block.span.line})" if block.span else ""))
+        b.comment(block.text + (f" ({block.span})" if block.span else ""))
     block = rounded_once(block)
     turned = not block.reduces and block.cols.constant == 1 and block.rows.constant != 1
     context = replace(context, turned=turned)
