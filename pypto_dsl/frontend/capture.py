@@ -22,6 +22,7 @@ from pypto_dsl.frontend.arguments import TensorArgument
 from pypto_dsl.frontend.control import HOOKS
 from pypto_dsl.frontend.keys import Read, reads_of
 from pypto_dsl.frontend.options import KernelOptions, leave_tiles, outside
+from pypto_dsl.frontend.partial_writes import partial_writes
 from pypto_dsl.frontend.rewrite import place_of, rewrite
 from pypto_dsl.frontend.scalar import SymbolicScalar, is_symbolic
 from pypto_dsl.frontend.settle import live_values, settle
@@ -280,6 +281,7 @@ def _lint(trace: Trace, graph: Graph, name: str, span: Span) -> tuple[Diagnostic
                                 severity="warning", help="write a result with out[:] = value, or return it"))
     found += _rounded_integers(graph)
     found += _dropped_axes(graph)
+    found += partial_writes(graph)
     alive: set[Value] = set(graph.parameters) | set(graph.results())
     for op in walk(graph.body):
         alive.update(op.results)

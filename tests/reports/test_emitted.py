@@ -121,7 +121,7 @@ def test_b99_live_buffers_do_not_overlap(intervals: list[tuple[int, int, int]]) 
 
 @pytest.mark.parametrize(("target", "written", "edited"), [("ascend-a2", "2.5f", "3.5f"), ("tt-wormhole", "0x40200000", "0x40600000")])
 def test_b85_an_edit_of_an_emitted_kernel_takes_effect(target: str, written: str, edited: str) -> None:
-    """Built again in the same process, a file of the same name with another text is another kernel, and the first one still is what it was."""
+    """Built again in the same process, a file of the same name with another text is another kernel; the first one is what it was."""
     x, out = np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32)
 
     @pypto.jit
