@@ -52,9 +52,10 @@ def tolerances(graph: Graph, symbols: Mapping[str, int], target: Target | None =
 
     Along each way from the parameters to a result, every operation adds its bound in ulp (the larger of the op table's and the
     target's) times the ulp of its dtype, and every sum of n terms adds n half-ulps of its accumulator, which is f32 for dtypes of 16 bits
-    or fewer. The worst way counts. How a formula magnifies errors (cancellation, exp of large numbers) is not in the bound.
+    or fewer. A fast kernel adds what the target's cheaper forms may be off. The worst way counts. How a formula magnifies errors
+    (cancellation, exp of large numbers) is not in the bound.
     """
-    walker = _Walker(dict(symbols), target)
+    walker = _Walker(dict(symbols), target, graph.is_fast)
     for parameter in graph.parameters:
         walker.found[parameter] = Tolerance()
     walker.region(graph.body)
@@ -65,8 +66,10 @@ def tolerances(graph: Graph, symbols: Mapping[str, int], target: Target | None =
 class _Walker:
     """Tolerances by value while a graph is walked; regions by recursion, a loop's body once, times its turns."""
 
-    def __init__(self, symbols: dict[str, int], target: Target | None) -> None:
+    def __init__(self, symbols: dict[str, int], target: Target | None, fast: bool) -> None:
         self.symbols = symbols
+        self.target = target
+        self.forms = {} if target is None or not fast else target.table("fast").get("bounds", {})
         self.bounds = {} if target is None else target.table("bounds")
         self.found: dict[Value, Tolerance] = {}
 
@@ -131,7 +134,20 @@ class _Walker:
             return Tolerance()
         bound = max(bound, 0.5)
         accumulator = F64 if dtype == F64 else F32
-        return Tolerance(bound * ulp(dtype) + length * ulp(accumulator) / 2, bound, (length,) if length else (), dtype)
+        cheaper = self.cheaper(op, accumulator)
+        relative = bound * ulp(dtype) + (cheaper + length / 2) * ulp(accumulator)
+        return Tolerance(relative, bound + cheaper, (length,) if length else (), dtype)
+
+    def cheaper(self, op: Op, dtype: DType) -> float:
+        """What a fast kernel's operation may be off beyond an exact one's, in ulp of the dtype that it is computed in."""
+        rows = self.forms.get(dtype.name)
+        if self.target is None or not rows:
+            return 0.0
+        if op.opcode in rows:
+            return float(rows[op.opcode])
+        if self.target.native(op.opcode, (dtype,) * len(op.operands), dtype):
+            return 1.0 if op.opcode == "div" else 0.0
+        return float(max(rows.values()))  # built of others, of which one may be in its cheaper form
 
     def terms(self, op: Op, result: TensorType) -> int:
         """How many terms each element of a sum has."""

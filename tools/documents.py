@@ -143,6 +143,7 @@ def names() -> str:
 
 
 RESULTS = DOCS.parent / "benchmarks" / "results" / "accuracy.json"
+FAST_RESULTS = RESULTS.with_name("accuracy-fast.json")
 ACCURACY = """\
 # Accuracy on the CPU
 
@@ -153,6 +154,7 @@ smallest subnormal. *Not nearest* says how many results are not the float next t
 python -m benchmarks.sweep [NAMES]                  # f32: all 2^32 inputs of an operation of one number, 2^27 pairs of one of two
 python -m benchmarks.sweep --dtype bf16 [NAMES]     # all 65,536 inputs; f16 too
 python -m benchmarks.sweep --dtype f64 [NAMES]      # a sample against mpmath
+python -m benchmarks.sweep --precision fast [NAMES] # f32 functions that precision="fast" has a form of its own for
 python -m pytest tests/cpu/test_accuracy.py         # the worst cases below, all 16-bit inputs, the exact functions against mpmath
 ```
 
@@ -179,6 +181,14 @@ Operations that are not listed give the nearest number for every input.
 
 | operation | f16: worst ulp | at | not nearest | bf16: worst ulp | at | not nearest |
 |---|---:|---|---:|---:|---|---:|"""
+FAST = """
+## precision fast
+
+The forms that kernels with `precision="fast"` take of f32 functions. NaN, infinities and signs of zeros are the exact forms'; the bounds
+are `[fast.bounds.f32]` of `llvm-cpu.toml`, each derived at its function in `pypto_dsl/codegen/llvm/math/fast.py`.
+
+| operation | bound | worst ulp | at | inputs | not nearest | exact form: worst ulp | revision |
+|---|---:|---:|---|---:|---:|---:|---|"""
 BEFORE_DOUBLE = """
 ## f64
 
@@ -216,6 +226,12 @@ def accuracy_page() -> str:
             by = "C library, lane by lane" if name in LIBRARY else "its own code" if own else "composed of others"
             lines.append(_swept(name, f"{_limit(name, 'f64'):g}", *_found(found, 17), by))
     lines += AFTER_DOUBLE.split("\n")
+    lines += FAST.split("\n")
+    bounds = targets.load("llvm-cpu").table("fast")["bounds"]["f32"]
+    for found in json.loads(FAST_RESULTS.read_text(encoding="utf-8")):
+        name = found["operation"]
+        lines.append(_swept(name, f"{bounds[name.removesuffix('_tanh')]:g}", *_found(found, 9, found["inputs"]),
+                            f"{records['f32', name]['worst']:g}", f"{found['revision']}, {found['date']}"))
     return "\n".join(lines) + "\n"
 
 

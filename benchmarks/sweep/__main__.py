@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from benchmarks.sweep import precise
-from benchmarks.sweep.cases import CASES
+from benchmarks.sweep.cases import CASES, FAST
 from benchmarks.sweep.sweeps import PAIRS, Record, double, half, single
 
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "accuracy.json"
+FAST_RESULTS = RESULTS.with_name("accuracy-fast.json")
 DTYPES = ("f32", "f16", "bf16", "f64")
 
 
@@ -33,23 +34,28 @@ def candidates(dtype: str) -> list[str]:
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--dtype", default="f32", type=click.Choice(DTYPES), show_default=True)
+@click.option("--precision", default="exact", type=click.Choice(("exact", "fast")), show_default=True,
+              help="fast: the f32 functions that have a form of their own for it.")
 @click.option("--level", help="A feature level instead of this processor's best: avx512, avx2, baseline.")
-@click.option("--output", default=RESULTS, type=click.Path(dir_okay=False, path_type=Path), show_default=True,
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), show_default=f"{RESULTS.name}, {FAST_RESULTS.name}",
               help="The records; those of other operations stay.")
 @click.option("--inputs", default=0, help="So many f32 inputs only (a power of two), for a quick look; nothing is recorded.")
 @click.option("--every", default=1, help="Only every so many-th f32 input of functions of one number (a power of two), recorded as such.")
 @click.option("--missing", is_flag=True, help="Only operations without a record.")
 @click.option("--list", "only_list", is_flag=True, help="Print the names and stop.")
-def main(names: tuple[str, ...], dtype: str, level: str | None, output: Path, inputs: int, every: int, missing: bool,
+def main(names: tuple[str, ...], dtype: str, precision: str, level: str | None, output: Path | None, inputs: int, every: int, missing: bool,
          only_list: bool) -> None:
     """Sweep operations and record the worst error of each.
 
     f32: all 2^32 inputs, or a grid of 2^27 pairs; f16 and bf16: all 2^16; f64: a sample against mpmath. Without NAMES all of them. On one
     thread; an interrupted sweep goes on where it was.
     """
-    known = read(output)
-    chosen = [name for name in names or candidates(dtype) if not (missing and (name, dtype) in known)]
-    unknown = [name for name in chosen if name not in candidates(dtype)]
+    if precision == "fast" and dtype != "f32":
+        raise click.UsageError("the forms of precision=\"fast\" are swept in f32, of which results of 16 bits are rounded")
+    output = output or (FAST_RESULTS if precision == "fast" else RESULTS)
+    known, there = read(output), list(FAST) if precision == "fast" else candidates(dtype)
+    chosen = [name for name in names or there if not (missing and (name, dtype) in known)]
+    unknown = [name for name in chosen if name not in there]
     if unknown:
         raise click.UsageError(f"no operation {unknown[0]!r} of {dtype}; `--list` prints them")
     if only_list:
@@ -58,7 +64,7 @@ def main(names: tuple[str, ...], dtype: str, level: str | None, output: Path, in
     for name in chosen:
         case = CASES[name]
         if dtype == "f32":
-            found = single(case, level, inputs or ((1 << 32) // every if case.operands == 1 else PAIRS))
+            found = single(case, level, inputs or ((1 << 32) // every if case.operands == 1 else PAIRS), precision)
         else:
             found = double(case, level) if dtype == "f64" else half(case, dtype, level)
         wrong = f"; {found['wrong']} wrong, first {', '.join(found['wrong_at'])}" if found["wrong"] else ""

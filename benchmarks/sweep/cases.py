@@ -47,6 +47,12 @@ class Case:
         """The largest error that the CPU may have in f32, in ulp: the target's own, else the expansion's."""
         return bound(self.operation, "f32")
 
+    @property
+    def fast_bound(self) -> float | None:
+        """The same of the form that `precision="fast"` takes; None where that is the exact one."""
+        found = targets.load("llvm-cpu").data["fast"]["bounds"]["f32"].get(self.operation)
+        return None if found is None else float(found)
+
 
 def bound(operation: str, dtype: str) -> float:
     """The bound that is published for the CPU: of the target's data, else of the op table (for f32; f64 expansions share it)."""
@@ -78,11 +84,12 @@ def unary() -> dict[str, Case]:
 UNARY = unary()
 BINARY = {name: Case(name, name, operands=2) for name in PAIRS}
 CASES = {**UNARY, **BINARY}
+FAST = {name: case for name, case in UNARY.items() if case.fast_bound is not None}
 
 
-def graph(case: Case, dtype: str, count: int) -> Graph:
+def graph(case: Case, dtype: str, count: int, precision: str = "exact") -> Graph:
     """The case alone, from x0 (and x1) of ``count`` elements to out."""
-    made = Graph(case.name)
+    made = Graph(case.name, options={} if precision == "exact" else {"precision": precision})
     made.parameters.extend(Value(tensor_type(BY_NAME[dtype], [count]), f"x{i}") for i in range(case.operands))
     with building(Builder(made)):
         results = REGISTRY[case.operation](*made.parameters, **case.attributes)
@@ -95,8 +102,8 @@ def graph(case: Case, dtype: str, count: int) -> Graph:
 class Kernel:
     """A case compiled for arrays of one length, on the calling thread."""
 
-    def __init__(self, case: Case, dtype: str, count: int, level: str | None = None) -> None:
-        recorded = graph(case, dtype, count)
+    def __init__(self, case: Case, dtype: str, count: int, level: str | None = None, precision: str = "exact") -> None:
+        recorded = graph(case, dtype, count, precision)
         self.executable = Executable(pipeline.lower(recorded, "llvm-cpu"), level=level, pool=Pool(1))
         self.out = np.empty(count, recorded.parameters[-1].type.dtype.numpy)
 

@@ -74,9 +74,9 @@ def revision() -> str:
     return git("describe", "--always") + ("-dirty" if changed else "")
 
 
-def single(case: Case, level: str | None, total: int) -> Record:
+def single(case: Case, level: str | None, total: int, precision: str = "exact") -> Record:
     """f32: ``total`` inputs, evenly spaced for one number (2^32: all), of the case's grid for two."""
-    kernel, exact = Kernel(case, "f32", CHUNK, level), Exact(case)
+    kernel, exact = Kernel(case, "f32", CHUNK, level, precision), Exact(case)
     own = kernel.executable.machine.level.name
     progress = Progress.of(case, f"{own} {total}\n{kernel.executable.text}")
     report, count, step = progress.report, total // CHUNK, (1 << 32) // total

@@ -18,7 +18,11 @@ from pypto_dsl.compiler.span import Span
 # Plain data only, so that printing is reading: numbers, strings, tuples of these, Index, DType.
 Attribute: TypeAlias = bool | int | float | str | Index | DType | tuple["Attribute", ...] | None
 
-HOST = "host"  # attribute of any operation: no kernel has it on these dtypes, so that the host evaluates it between kernels
+# Attributes that any operation may have beside those of its signature, with their types.
+HOST = "host"  # no kernel has it on these dtypes, so that the host evaluates it between kernels
+TIER = "tier"  # "fast": by the target's form of `[fast.bounds]`
+EDGE = "edge"  # a rounding that is not the user's own: legalization computed a 16-bit operation in f32
+COMMON_ATTRIBUTES: Mapping[str, type] = {HOST: bool, TIER: str, EDGE: bool}
 
 
 class TensorType(NamedTuple):
@@ -182,6 +186,11 @@ class Graph:
     def rules(self) -> str:
         """The promotion rule set's name."""
         return self.options.get("promotion", "pypto")
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the kernel asks for `precision="fast"`."""
+        return self.options.get("precision") == "fast"
 
     def __repr__(self) -> str:
         return f"<graph {self.name}: {len(self.parameters)} parameters, {sum(1 for _ in walk(self.body))} operations>"

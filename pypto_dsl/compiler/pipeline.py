@@ -11,6 +11,7 @@ from pypto_dsl.compiler.passes.fuse import Partition, fuse
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.limits import check_limits
 from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.relax import relax
 from pypto_dsl.compiler.passes.sink import sink
 from pypto_dsl.compiler.passes.tile import tile
 from pypto_dsl.compiler.placement import PLACEMENTS
@@ -30,6 +31,7 @@ GRAPH_PASSES: dict[str, GraphPass] = {
     "legalize": legalize,
     "simplify": lambda g, _: canonicalize(g),
     "sink": lambda g, _: sink(g),
+    "relax": relax,
 }
 STAGES = (*GRAPH_PASSES, "fuse", "tile", "place")
 

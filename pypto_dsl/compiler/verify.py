@@ -12,7 +12,7 @@ from typing import Any
 
 from pypto_dsl.compiler.dtypes import BOOL, DType
 from pypto_dsl.compiler.errors import CompilerBug, KernelError, error
-from pypto_dsl.compiler.graph import HOST, Check, Graph, Op, Region, TensorType, Value
+from pypto_dsl.compiler.graph import COMMON_ATTRIBUTES, Check, Graph, Op, Region, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import OpDefinition, call_of, derive
@@ -371,7 +371,7 @@ def _signature_problems(op: Op, definition: OpDefinition) -> Iterator[Problem]:
             yield Problem(f"operand {position} is absent, and cannot be", op)
     known = {p.name: p for p in definition.attributes}
     for name in op.attributes:
-        if name not in known and name not in ("absent", HOST):
+        if name not in known and name not in ("absent", *COMMON_ATTRIBUTES):
             yield Problem(f"has an attribute `{name}` that its signature lacks", op)
     for name, p in known.items():
         needed = p.default is not inspect.Parameter.empty and p.default is not None

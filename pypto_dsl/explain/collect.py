@@ -13,6 +13,7 @@ from pypto_dsl.compiler.passes.canonicalize import canonicalize
 from pypto_dsl.compiler.passes.fuse import Group, Partition
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.relax import relaxed
 from pypto_dsl.compiler.pipeline import stages
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target, load
@@ -126,7 +127,16 @@ def _target(graph: Graph, target: Target) -> TargetFacts:
     groups = {group.number: group for group in partition.groups}
     workspaces = tuple((w.name, f"{w.dtype}[{', '.join(map(str, w.shape))}]") for w in program.workspaces)
     steps = tuple(_step(s, planned, groups, target) for s in program.steps)
-    return TargetFacts(target.name, target.title, tuple(map(_group, partition.groups)), steps, workspaces, known_differences(graph, target))
+    return TargetFacts(target.name, target.title, tuple(map(_group, partition.groups)), steps, workspaces, known_differences(graph, target),
+                       _relaxed(made["sink"], target))
+
+
+def _relaxed(graph: object, target: Target) -> tuple[tuple[int, str], ...]:
+    """What a fast kernel's precision came to."""
+    if not isinstance(graph, Graph) or not graph.is_fast:
+        return ()
+    found = tuple(sorted((_line(r.span), r.what) for r in relaxed(graph, target)[1]))
+    return found or ((0, f"{target.name} has nothing cheaper for these operations: computed as if exact"),)
 
 
 def known_differences(graph: Graph, target: Target) -> tuple[str, ...]:

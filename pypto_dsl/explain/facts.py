@@ -76,7 +76,8 @@ class StepFact:
 
 @dataclass(frozen=True)
 class TargetFacts:
-    """What the pipeline made for one target; ``differences`` are known ones of the device from the meaning of the kernel's operations."""
+    """What the pipeline made for one target; ``differences`` are known ones of the device from the meaning of the kernel's operations,
+    ``relaxed`` is what `precision="fast"` did, each with its line."""
 
     target: str
     title: str
@@ -84,6 +85,7 @@ class TargetFacts:
     steps: tuple[StepFact, ...]
     workspaces: tuple[tuple[str, str], ...]
     differences: tuple[str, ...] = ()
+    relaxed: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)

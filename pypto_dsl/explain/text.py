@@ -78,6 +78,7 @@ def _target_text(t: TargetFacts) -> Iterable[str]:
     groups = {group.number: group for group in t.groups}
     for step in t.steps:
         yield from _step_text(step, groups, "  ")
+    yield from (f"  fast: {_at(line)}  {what}" if line else f"  fast: {what}" for line, what in t.relaxed)
     for name, shape in t.workspaces:
         yield f"  workspace {name}: {shape}"
     yield from (f"  known difference of the device: {difference}" for difference in t.differences)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug, error
-from pypto_dsl.compiler.graph import Attribute, Graph, Op, TensorType, Value
+from pypto_dsl.compiler.graph import TIER, Attribute, Graph, Op, TensorType, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.evaluate import evaluate as evaluate_op
@@ -356,4 +356,4 @@ def evaluate(op: t.BlockOp, operands: Sequence[Array], dtypes: Sequence[DType]) 
 
 def _keywords(op: t.BlockOp) -> dict[str, Any]:
     """Attributes that a reference takes (how precise a device computes is not among them)."""
-    return {k: v for k, v in op.attributes if k != "precision_type"}
+    return {k: v for k, v in op.attributes if k not in ("precision_type", TIER)}

@@ -57,7 +57,7 @@ def test_passes_have_checks_of_what_is_not_there(name: str) -> None:
 @pytest.mark.parametrize("file", [f for f, s in zip(FILES, SCRIPTS, strict=True) if s.checks[0].kind != "ERROR"], ids=lambda f: f.stem)
 def test_print_after(file: Path, target: str) -> None:
     """Every pass in turn, headed by its name; what a pass leaves as it is, is said so and not printed again."""
-    names = ("promote", "canonicalize", "legalize", "simplify", "sink")
+    names = ("promote", "canonicalize", "legalize", "simplify", "sink", "relax")
     flags = [word for name in names for word in ("--pass", name)]
     code, printed, said = opt(file, *flags, "--target", target, "--print-after", "--no-spans")
     if code == 1:  # not for this target

@@ -164,6 +164,7 @@ from pypto_dsl.compiler import pipeline
 from pypto_dsl.compiler.passes.canonicalize import canonicalize
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
+from pypto_dsl.compiler.passes.relax import relax
 from pypto_dsl.compiler.passes.sink import sink
 exec(RECIPES["pass"])
 exec(RECIPE)

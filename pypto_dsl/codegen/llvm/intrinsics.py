@@ -10,10 +10,11 @@ from typing import Any
 from pypto_dsl.codegen.llvm import elements
 from pypto_dsl.codegen.llvm.bfloat import Known
 from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Guarded, Type, Value
-from pypto_dsl.codegen.llvm.math import division, double, error, exponential, gamma, logarithm, power, root, trigonometric, wide
+from pypto_dsl.codegen.llvm.math import division, double, error, exponential, fast, gamma, logarithm, power, root, trigonometric, wide
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error as refusal
+from pypto_dsl.compiler.graph import TIER
 from pypto_dsl.compiler.span import Span
 
 
@@ -40,7 +41,7 @@ Function = Callable[[Builder, Value], Value | Guarded]
 Binary = Callable[[Builder, Value, Value], Value | Guarded]
 
 
-def _unary(function: Unary) -> Writer:
+def _unary(function: Function) -> Writer:
     return lambda b, use: function(b, use.operands[0])
 
 
@@ -255,6 +256,13 @@ WRITERS: dict[str, Writer] = {
     "bitcast": lambda b, use: elements.bitcast(b, use.operands[0], use.result),
 }
 
+# The forms of `[fast.bounds]`, for Block operations with the attribute `tier`.
+FAST: dict[str, Writer] = {
+    "mac": lambda b, use: b.fma(*use.operands),
+    "gelu": lambda b, use: (fast.gelu_tanh if use.attributes["approximate"] == "tanh" else fast.gelu_erf)(b, use.operands[0]),
+    **{name: _unary(function) for name, function in fast.FUNCTIONS.items()},
+}
+
 # Operations that cost tens of instructions, and how many vectors of them are worth working on at the same time: their chains of
 # dependences are longer than what the processor looks ahead, and beyond these numbers registers run out. [measured on Zen 5]
 HEAVY = {
@@ -270,7 +278,8 @@ def write(b: Builder, name: str, use: Use) -> Value:
 
 def write_together(b: Builder, name: str, uses: Sequence[Use]) -> list[Value]:
     """One operation at independent places, with the instructions taking turns; PT502 as above."""
-    writer = WRITERS.get(name)
+    cheaper = TIER in uses[0].attributes
+    writer = (FAST if cheaper else WRITERS).get(name)
     if writer is None:
         raise refusal("PT502", f"the CPU target does not have `{name}`", uses[0].span)
     return b.settled(b.woven([lambda use=use: writer(b, use) for use in uses]))  # type: ignore[misc]

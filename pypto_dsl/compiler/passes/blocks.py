@@ -6,7 +6,7 @@ from collections.abc import Callable, Container
 from typing import cast
 
 from pypto_dsl.compiler.dtypes import DType
-from pypto_dsl.compiler.graph import Op, Value
+from pypto_dsl.compiler.graph import TIER, Op, Value
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.passes.fuse import VIEWS, Partition
@@ -108,5 +108,5 @@ def element_name(value: Value) -> str:
 
 def _attributes(op: Op) -> tuple[tuple[str, str | int | float | bool], ...]:
     definition = REGISTRY[op.opcode]
-    known = {p.name for p in definition.attributes} - DROPPED
+    known = {TIER, *(p.name for p in definition.attributes)} - DROPPED
     return tuple((k, v) for k, v in sorted(op.attributes.items()) if k in known and isinstance(v, (str, int, float, bool)))

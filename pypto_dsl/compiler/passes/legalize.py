@@ -11,7 +11,7 @@ from typing import cast
 from pypto_dsl.compiler.conditions import is_condition
 from pypto_dsl.compiler.dtypes import BY_NAME, F32, SIXTEEN_BIT_FLOATS, DType
 from pypto_dsl.compiler.errors import KernelError, error
-from pypto_dsl.compiler.graph import HOST, Builder, Graph, Op, Region, TensorType, Value, walk
+from pypto_dsl.compiler.graph import EDGE, HOST, Builder, Graph, Op, Region, TensorType, Value, walk
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.alternatives import ALTERNATIVES, Alternative
@@ -80,7 +80,7 @@ def _lower(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
     dtypes = tuple(o.type.dtype for o in operands)
     if op.opcode == "matmul" and result in SIXTEEN_BIT_FLOATS and target.native("matmul", dtypes, F32):
         wide = builder.clone(op, operands, [op.results[0].type.with_dtype(F32)], {**op.attributes, "out_dtype": F32}).result
-        return _lower_all([_cast(wide, result)], builder, target, part_of)
+        return _lower_all(_edges([_cast(wide, result).result], builder.graph), builder, target, part_of)
     if target.native(op.opcode, dtypes, result) and _in_form(op, operands, target):
         return builder.clone(op, operands).results
     definition = REGISTRY[op.opcode]
@@ -181,7 +181,16 @@ def _widen(op: Op, operands: tuple[Value, ...], builder: Builder, target: Target
     attributes = {k: F32 if v in SIXTEEN_BIT_FLOATS else v for k, v in op.attributes.items()}
     made = scratch.add(op.opcode, wide, types, attributes, names=[r.name for r in op.results])
     results = [cast_to(m, r.type.dtype, scratch) for m, r in zip(made.results, op.results, strict=True)]
+    _edges(results, builder.graph)
     return _lower_all(scratch.region.ops, builder, target, part_of, results)
+
+
+def _edges(results: Sequence[Value], graph: Graph) -> list[Op]:
+    """The casts that make ``results``; where `relax` may leave them out, with the mark that the user did not ask for them."""
+    casts = [value.op for value in results if value.op is not None and value.op.opcode == "cast"]
+    for made in casts if graph.is_fast else ():
+        made.attributes[EDGE] = True
+    return casts
 
 
 def _wide_type(t: TensorType) -> TensorType:

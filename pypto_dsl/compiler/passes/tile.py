@@ -7,7 +7,7 @@ from typing import cast
 
 from pypto_dsl.compiler.dtypes import I64
 from pypto_dsl.compiler.errors import CompilerBug
-from pypto_dsl.compiler.graph import HOST, Graph, Op, Value, walk
+from pypto_dsl.compiler.graph import COMMON_ATTRIBUTES, Graph, Op, Value, walk
 from pypto_dsl.compiler.index import Index, as_index, maximum
 from pypto_dsl.compiler.ops.bounds import repeated, unproved
 from pypto_dsl.compiler.ops.live import is_never_negative
@@ -155,7 +155,7 @@ class _Steps:
                 operands.append(self.param(operand))
             else:
                 operands.append(cast(t.Constant, builder.operand(operand, op)))
-        attributes = tuple((k, v) for k, v in op.attributes.items() if k != HOST)
+        attributes = tuple((k, v) for k, v in op.attributes.items() if k not in COMMON_ATTRIBUTES)
         results = tuple(t.replace(self.param(r), role="out") for r in op.results)
         return t.HostCall(op.opcode, tuple(operands), results, attributes, op.span)
 

@@ -16,7 +16,7 @@ from lark import Token
 
 from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import KernelError
-from pypto_dsl.compiler.graph import HOST, Attribute, Builder, Check, Graph, Op, Region, Symbol, TensorType, Value
+from pypto_dsl.compiler.graph import COMMON_ATTRIBUTES, Attribute, Builder, Check, Graph, Op, Region, Symbol, TensorType, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
 from pypto_dsl.compiler.ops.definition import apply, constant, signature_text, stored_attributes
@@ -225,12 +225,12 @@ class _Reader:
         given: set[str] = set()
         for field in fields:
             key = str(field.children[0])
-            if key not in known and key != HOST:
+            if key not in known and key not in COMMON_ATTRIBUTES:
                 raise self.refuse("PT604", f"{name} has no attribute `{key}`", field, signature_text(definition))
             if key in given:
                 raise self.refuse("PT604", f"`{key}` is given twice", field)
             given.add(key)
-            found[key] = self.value(field.children[1], known[key].annotation if key in known else bool)
+            found[key] = self.value(field.children[1], known[key].annotation if key in known else COMMON_ATTRIBUTES[key])
         return found
 
     def derived(self, definition: OpDefinition, operands: Sequence[Value | None], attributes: dict[str, Any], names: Sequence[str]) -> Op:

@@ -13,6 +13,7 @@ from pypto_dsl.codegen.llvm.math.exponential import exp_parts, expm1_reduced, ov
 from pypto_dsl.codegen.llvm.math.tables import (
     INFINITY,
     ROUNDING,
+    SINGLE,
     at_most,
     coefficients,
     constant,
@@ -40,22 +41,23 @@ def erf(b: Builder, x: Value) -> Value:
 
 def gelu_erf(b: Builder, x: Value) -> Guarded:
     """x Phi(x) with the exact normal distribution."""
-    return _gelu(b, x, "gelu_erf", _gelu_erf_everywhere)
+    return gelu_by_intervals(b, x, "gelu_erf")
 
 
 def gelu_tanh(b: Builder, x: Value) -> Guarded:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"""
-    return _gelu(b, x, "gelu_tanh", _gelu_tanh_everywhere)
+    return gelu_by_intervals(b, x, "gelu_tanh")
 
 
-def _gelu(b: Builder, x: Value, name: str, everywhere: Callable[[Builder, Value], Value]) -> Guarded:
-    """x - a Phi(-a) or -a Phi(-a) by the intervals, where a beyond the last one changes nothing for x > 0."""
-    table = coefficients()[f"{name}_intervals"]
+def gelu_by_intervals(b: Builder, x: Value, name: str, file: str = SINGLE) -> Guarded:
+    """x - a Phi(-a) or -a Phi(-a) by the intervals of ``file``, where a beyond the last one changes nothing for x > 0."""
+    table = coefficients(file)[f"{name}_intervals"]
+    degree = len(table["tables"]) - 1
     width, last = table["width"], table["width"] * 31.4
     a = at_most(b, magnitude(b, x), last)
     shifted = b.fma(a, 1 / width, ROUNDING)
     t = b.fma(nearest(b, shifted), -width, a)
-    *lower, highest = (look_up(b, f"{name}_{k}", numbers, b.bits(shifted)) for k, numbers in enumerate(table["tables"]))
+    *lower, highest = (look_up(b, f"{name}_{k}_of_{degree}", numbers, b.bits(shifted)) for k, numbers in enumerate(table["tables"]))
     tail = highest
     for coefficient in reversed(lower):
         tail = b.fma(tail, t, coefficient)
@@ -65,7 +67,7 @@ def _gelu(b: Builder, x: Value, name: str, everywhere: Callable[[Builder, Value]
     def write(module: Module) -> str:
         inner = Builder(module)
         return inner.finish(f"{x.type} @{name}_everywhere({x.type} %x) noinline cold",
-                            everywhere(inner, inner.named(x.type, "%x")))
+                            EVERYWHERE[name](inner, inner.named(x.type, "%x")))
 
     def cold() -> Value:
         return b.select(guarded.special, b.call(x.type, b.module.share(f"{name}_everywhere", write), x), fast)
@@ -126,3 +128,6 @@ def _gelu_tanh_everywhere(b: Builder, x: Value) -> Value:
     negative = -scale(b, b.fma(a, t, a), part.shifted, part.number)
     value = over_one_plus(b, b.select(b.compare("olt", x, 0.0), negative, x), e)
     return b.select(b.compare("ult", x, INFINITY), value, x)
+
+
+EVERYWHERE: dict[str, Callable[[Builder, Value], Value]] = {"gelu_erf": _gelu_erf_everywhere, "gelu_tanh": _gelu_tanh_everywhere}

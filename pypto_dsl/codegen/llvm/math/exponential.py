@@ -132,27 +132,28 @@ def tanh(b: Builder, x: Value) -> Value:
 
 def sigmoid(b: Builder, x: Value) -> Guarded:
     """1/(1 + e^-x), at most 2 ulp in both tails."""
-    return _logistic(b, x, b.constant(x.type, 1.0), "sigmoid", _sigmoid_everywhere)
+    return logistic(b, x, 1.0 / _one_plus_exp(b, x), "sigmoid")
 
 
 def silu(b: Builder, x: Value) -> Guarded:
     """x/(1 + e^-x), at most 2 ulp in both tails; silu(-inf) is NaN, as inf/inf is."""
-    return _logistic(b, x, x, "silu", _silu_everywhere)
+    return logistic(b, x, x / _one_plus_exp(b, x), "silu")
 
 
-def _logistic(b: Builder, x: Value, numerator: Value, name: str, everywhere: Callable[[Builder, Value], Value]) -> Guarded:
-    """``numerator / (1 + e^-x)``; apart from x < -16, where adding 1 to 2^n would round.
-
-    e^-x = 2^n (1 + t), so that the denominator (2^n + 1) + 2^n t is rounded once.
-    """
+def _one_plus_exp(b: Builder, x: Value) -> Value:
+    """1 + e^-x with e^-x = 2^n (1 + t), so that (2^n + 1) + 2^n t is rounded once; not for x < -16, where 2^n + 1 would round."""
     part = reduce(b, -at_most(b, x, 80.0))
     power = power_from_shifted(b, part.shifted)
-    fast = numerator / b.fma(power, expm1_reduced(b, part.r), power + 1.0)
+    return b.fma(power, expm1_reduced(b, part.r), power + 1.0)
+
+
+def logistic(b: Builder, x: Value, fast: Value, name: str) -> Guarded:
+    """A function of `LOGISTIC`: ``fast`` from x = -16 on."""
     limit = b.bits(b.constant(x.type, -16.0))  # the bits of negative numbers go up as these go down
 
     def write(module: Module) -> str:
         inner = Builder(module)
-        value = everywhere(inner, inner.named(x.type, "%x"))
+        value = LOGISTIC[name](inner, inner.named(x.type, "%x"))
         return inner.finish(f"{x.type} @{name}_everywhere({x.type} %x) noinline cold", value)
 
     def cold() -> Value:
@@ -178,6 +179,9 @@ def _silu_everywhere(b: Builder, x: Value) -> Value:
     value = b.select(b.compare("olt", x, -150.0), x * 0.0, value)
     # inf - inf of the correction is put right here
     return b.select(b.compare("oeq", x, float("inf")), x, value)
+
+
+LOGISTIC: dict[str, Callable[[Builder, Value], Value]] = {"sigmoid": _sigmoid_everywhere, "silu": _silu_everywhere}
 
 
 def _exp_of_minus_magnitude(b: Builder, x: Value) -> Value:

@@ -43,6 +43,25 @@ def apart(b: Builder, x: Value) -> tuple[Value, Value]:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """x = 2^exponent significand, and the significand's interval in the table of c."""
+
+    exponent: Value
+    significand: Value
+    index: Value
+    power: Value  # 2^exponent as bits to subtract
+
+
+def parts(b: Builder, x: Value, adjust: Value | None = None) -> Parts:
+    """A positive normal ``x``; ``adjust`` is added to the exponent (for scaled subnormals)."""
+    bits = b.bits(x)
+    distance = bits - coefficients()["log"]["offset"]
+    power = distance & -(1 << 23)
+    exponent = b.convert("sitofp", distance >> 23, "float")
+    return Parts(exponent if adjust is None else exponent + adjust, b.from_bits(bits - power, "float"), distance.lshr(18), power)
+
+
+@dataclass(frozen=True)
 class Split:
     """log2 x = whole + rest_of_table + log2(1 + r): ``whole`` and ``r`` are exact."""
 
@@ -55,18 +74,16 @@ class Split:
 
 def split(b: Builder, x: Value, adjust: Value | None = None) -> Split:
     """Take a positive normal ``x`` apart; ``adjust`` is added to the exponent (for scaled subnormals)."""
-    table = coefficients()["log"]
-    bits = b.bits(x)
-    distance = bits - table["offset"]
-    index = distance.lshr(18)
-    power = distance & -(1 << 23)
-    significand = b.from_bits(bits - power, "float")
-    exponent = b.convert("sitofp", distance >> 23, "float")
-    if adjust is not None:
-        exponent = exponent + adjust
-    c = look_up(b, "log2_c", table["c"], index)
-    whole = exponent + look_up(b, "log2_high", table["hi"], index)
-    return Split(whole, look_up(b, "log2_low", table["lo"], index), b.fma(significand, c, -1.0), power, c)
+    table, taken = coefficients()["log"], parts(b, x, adjust)
+    c, r = remainder(b, taken)
+    whole = taken.exponent + look_up(b, "log2_high", table["hi"], taken.index)
+    return Split(whole, look_up(b, "log2_low", table["lo"], taken.index), r, taken.power, c)
+
+
+def remainder(b: Builder, taken: Parts) -> tuple[Value, Value]:
+    """c next to 1/significand, and r = significand c - 1, which is exact."""
+    c = look_up(b, "log2_c", coefficients()["log"]["c"], taken.index)
+    return c, b.fma(taken.significand, c, -1.0)
 
 
 def log2_parts(b: Builder, part: Split) -> tuple[Value, Value]:
@@ -118,18 +135,23 @@ def _limits(b: Builder, x: Value, value: Value) -> Value:
     return b.select(b.compare("uno", x, x), x, value)
 
 
-def _guarded(name: str, core: Callable[[Builder, Split], Value]) -> Callable[[Builder, Value], Guarded]:
+Core = Callable[[Builder, Value, Value | None], Value]
+
+
+def guarded(name: str, core: Core) -> Callable[[Builder, Value], Guarded]:
+    """A logarithm by ``core`` of positive normal numbers (and what is added to their exponent), with the rules for all others."""
+
     def cold(module: Module) -> str:
         b = Builder(module)
         x = b.named(_vector(module), "%x")
         subnormal = b.compare("olt", x, 2.0**-126)
         inside = b.select(subnormal, x * 2.0**32, x)
-        value = core(b, split(b, inside, b.select(subnormal, b.constant(x.type, -32.0), 0.0)))
+        value = core(b, inside, b.select(subnormal, b.constant(x.type, -32.0), 0.0))
         value = _limits(b, x, value)
         return b.finish(f"{x.type} @{name}_cold({x.type} %x) noinline cold", value)
 
     def function(b: Builder, x: Value) -> Guarded:
-        fast = core(b, split(b, x))
+        fast = core(b, x, None)
 
         def mended() -> Value:
             full = Guarded(_limits(b, x, fast), outside, SUBNORMAL, lambda: _call_cold(b, name, cold, x), f"{name}.full")
@@ -163,8 +185,8 @@ def log(b: Builder, x: Value) -> Guarded:
     return Guarded(fast, b.bits(x) - 1, INFINITE - 1, lambda: _limits(b, x, fast), "log")
 
 
-log2 = _guarded("log2", _log2)
-log10 = _guarded("log10", _log10)
+log2 = guarded("log2", lambda b, x, adjust: _log2(b, split(b, x, adjust)))
+log10 = guarded("log10", lambda b, x, adjust: _log10(b, split(b, x, adjust)))
 
 
 def log1p(b: Builder, x: Value) -> Value:

@@ -118,18 +118,29 @@ def _guarded(b: Builder, x: Value, name: str, near: Callable[[Builder, Value], V
     return guarded
 
 
-def _of_angle(b: Builder, x: Value, name: str, of: Callable[[Builder, Value, Angle], Value]) -> Guarded:
-    return _guarded(b, x, name, lambda b, x: of(b, x, _near(b, magnitude(b, x))), lambda b, x: of(b, x, _far(b, magnitude(b, x))))
+def _tan_of(b: Builder, x: Value, angle: Angle) -> Value:
+    sine, cosine, odd = _sine(b, angle.r), _cosine(b, angle.r), _odd(b, angle.quadrant)
+    return _negated(b, b.select(odd, cosine, sine) / b.select(odd, sine, cosine), (angle.quadrant << 31) ^ b.bits(x))
+
+
+OF_ANGLE: dict[str, Callable[[Builder, Value, Angle], Value]] = {"sin": _sin_of, "cos": _cos_of, "tan_single": _tan_of}
+
+
+def of_angle(b: Builder, x: Value, name: str, near: Callable[[Builder, Value], Value] | None = None) -> Guarded:
+    """A function of `OF_ANGLE` of arguments of any size, of those within REACH by ``near`` where that is given."""
+    of = OF_ANGLE[name]
+    return _guarded(b, x, name, near or (lambda b, x: of(b, x, _near(b, magnitude(b, x)))),
+                    lambda b, x: of(b, x, _far(b, magnitude(b, x))))
 
 
 def sin(b: Builder, x: Value) -> Guarded:
     """The sine, at most 2 ulp for arguments of any size; NaN of infinities."""
-    return _of_angle(b, x, "sin", _sin_of)
+    return of_angle(b, x, "sin")
 
 
 def cos(b: Builder, x: Value) -> Guarded:
     """The cosine, at most 2 ulp for arguments of any size; NaN of infinities."""
-    return _of_angle(b, x, "cos", _cos_of)
+    return of_angle(b, x, "cos")
 
 
 def _tan_near(b: Builder, x: Value) -> Value:
