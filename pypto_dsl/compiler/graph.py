@@ -213,6 +213,17 @@ def walk(region: Region) -> Iterator[Op]:
             stack.pop()
 
 
+def leaves(data: object) -> Iterator[object]:
+    """What attributes and shapes hold inside their tuples, the last first."""
+    stack = [data]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, tuple):
+            stack += item
+        else:
+            yield item
+
+
 class Builder:
     """Appends operations to a region; passes rebuild a graph through one, with a map from old to new values."""
 

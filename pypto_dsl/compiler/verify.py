@@ -12,7 +12,7 @@ from typing import Any
 
 from pypto_dsl.compiler.dtypes import BOOL, DType
 from pypto_dsl.compiler.errors import CompilerBug, KernelError, error
-from pypto_dsl.compiler.graph import COMMON_ATTRIBUTES, Check, Graph, Op, Region, TensorType, Value
+from pypto_dsl.compiler.graph import COMMON_ATTRIBUTES, Check, Graph, Op, Region, TensorType, Value, leaves
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.definition import OpDefinition, call_of, derive
@@ -199,12 +199,8 @@ class _Verifier:
             yield from self.symbols_in((result.type.shape, result.type.valid), "its type", op)
 
     def symbols_in(self, data: Any, what: str, op: Op | None) -> Iterator[Problem]:
-        stack = [data]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, tuple):
-                stack += item
-            elif isinstance(item, Index):
+        for item in leaves(data):
+            if isinstance(item, Index):
                 missing = item.variables() - self.visible
                 if missing:
                     name = min(missing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pypto_dsl.compiler.graph import Graph, Op, Region, Value, walk
+from pypto_dsl.compiler.graph import Graph, Op, Region, Value, leaves, walk
 from pypto_dsl.compiler.index import Index
 
 
@@ -93,12 +93,8 @@ class _Live:
         """Elements that attributes and types mention are read by operations, which are thereby live."""
         if not self.makers:
             return
-        stack = [data]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, tuple):
-                stack += item
-            elif isinstance(item, Index):
+        for item in leaves(data):
+            if isinstance(item, Index):
                 for name in item.variables() & self.makers.keys():
                     self.use(self.makers[name])
 

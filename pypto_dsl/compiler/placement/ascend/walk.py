@@ -95,21 +95,19 @@ def writes(statement: Statement) -> tuple[BufferRef, ...]:
 
 def read_names(statement: Statement) -> set[str]:
     """Names of the buffers read by a statement or anything nested in it; a Store or copy out counts as a read."""
-    names = {ref.buffer.name for ref in reads(statement)}
-    if isinstance(statement, Store):
-        names.add(statement.buffer.name)
-    for body in bodies(statement):
-        for inner in body:
-            names |= read_names(inner)
-    return names
+    return _names(statement, reads, Store)
 
 
 def written_names(statement: Statement) -> set[str]:
     """Names of the buffers written by a statement or anything nested in it; a Load or copy in counts as a write."""
-    names = {ref.buffer.name for ref in writes(statement)}
-    if isinstance(statement, Load):
+    return _names(statement, writes, Load)
+
+
+def _names(statement: Statement, refs: Callable[[Statement], Iterable[BufferRef]], moved: type[Load | Store]) -> set[str]:
+    names = {ref.buffer.name for ref in refs(statement)}
+    if isinstance(statement, moved):
         names.add(statement.buffer.name)
     for body in bodies(statement):
         for inner in body:
-            names |= written_names(inner)
+            names |= _names(inner, refs, moved)
     return names
