@@ -8,6 +8,7 @@ from functools import reduce
 from operator import and_
 
 from pypto_dsl.codegen.llvm import elements, sums
+from pypto_dsl.codegen.llvm.along import TOGETHER, reduce_rows
 from pypto_dsl.codegen.llvm.bfloat import rounded_once
 from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
 from pypto_dsl.codegen.llvm.elements import memory_element
@@ -87,6 +88,15 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
 
     if down:
         _where(b, context.large, reduced_columns)
+        return
+    if block.reduces and context.along:
+        across = Lanes(b, block, replace(context, turned=True))
+        across.before_loops()
+
+        def rows_together(first: Sequence[Value], mask: Value | None) -> None:
+            reduce_rows(b, across, first, mask, column_count)
+
+        sweep(b, zero(b), row_count, rows, b.level.float_lanes, rows_together, TOGETHER)
         return
 
     def row(number: Value) -> None:

@@ -23,6 +23,7 @@ from pypto_dsl.codegen.llvm.indexing import Scope, View, evaluate, zero
 from pypto_dsl.codegen.llvm.lanes import Context
 from pypto_dsl.codegen.llvm.layout import Slot, check, plan, reads, statements, written
 from pypto_dsl.codegen.llvm.product import Step, emit_step
+from pypto_dsl.codegen.llvm.turning import turn
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
@@ -177,7 +178,7 @@ class _Kernel:
 
     def _buffer(self, name: str) -> t.Buffer:
         for statement in _all(self.kernel):
-            for buffer in _named(statement):
+            for buffer in [statement.buffer] if isinstance(statement, t.Load) else _named(statement):
                 if buffer.name == name:
                     return buffer
         raise CompilerBug("codegen/llvm", f"the buffer `{name}` is nowhere")
@@ -219,8 +220,9 @@ class _Kernel:
     def _context(self, statement: t.Block | None = None) -> Context:
         streams = statement is not None and self.streams and self._written_once(statement)
         ahead = self._next_item() if streams else ()
+        along = statement is not None and any(r.buffer.name in self.layout.along for r in reads(statement))
         return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=self.large if streams else None,
-                       large=self.large if self._reduces_once() else None, ahead=ahead)
+                       large=self.large if self._reduces_once() else None, ahead=ahead, along=along)
 
     def _let(self, statement: t.Let) -> None:
         self.scope[statement.name] = evaluate(self.b, statement.value, self.scope)
@@ -254,7 +256,12 @@ class _Kernel:
         self.b.either(condition, lambda: self._body(statement.body), lambda: self._body(statement.orelse))
 
     def _load(self, statement: t.Load) -> None:
-        self.views[statement.buffer.name] = self._region(statement.region, statement.buffer)
+        view = self._region(statement.region, statement.buffer)
+        if statement.buffer.name not in self.layout.turned:
+            self.views[statement.buffer.name] = view
+            return
+        rows, cols = (evaluate(self.b, e, self.scope) for e in statement.region.extent[-2:])
+        turn(self.b, view, self.views[statement.buffer.name], rows, cols)
 
     def _region(self, region: t.Region, buffer: t.Buffer, scope: Scope | None = None) -> View:
         """A buffer that is a rectangle of a parameter: the last two dimensions are rows and columns."""

@@ -33,6 +33,7 @@ class Context:
     scalar_dtypes: Mapping[str, DType]
     views: Mapping[str, View]
     turned: bool = False  # lanes run over the Block's rows
+    along: bool = False  # what the Block reduces lies along its columns
     streaming: Value | None = None  # whether the data is larger than the caches, where outputs then go past them
     large: Value | None = None  # the same for memory that a reduction reads once: it fetches ahead what it reads next
     ahead: tuple[View, ...] = ()  # what will be read next: worth fetching while outputs go past the caches
@@ -270,10 +271,27 @@ def load_vector(b: Builder, view: View, position: Position, width: int) -> Value
     one = b.constant(type, 1)
     if view.column_stride.name == "1":
         return b.load(type, pointer) if position.mask is None else b.masked_load(type, pointer, position.mask, one)
+    if position.mask is None:
+        return _collected(b, view, pointer, width)
     pointers = _strided(b, view, pointer, width)
-    mask = position.mask or b.constant(Type("i1", width), 1)
     name = f"llvm.masked.gather.{type.mangled}.{pointers.type.mangled}"
-    return b.call(type, name, pointers, b.constant(Type("i32"), type.bytes), mask, one)
+    return b.call(type, name, pointers, b.constant(Type("i32"), type.bytes), position.mask, one)
+
+
+def _collected(b: Builder, view: View, pointer: Value, width: int) -> Value:
+    """Elements one by one: no gather of a processor is faster, and most are slower. Quarters grow side by side."""
+    part = max(1, width // 4)
+    parts = []
+    for first in range(0, width, part):
+        vector = b.constant(Type(view.element, part), 0)
+        for lane in range(part):
+            at = first + lane
+            place = b.offset(pointer, view.column_stride * at, view.element) if at else pointer
+            vector = b.insert(vector, b.load(Type(view.element), place), lane)
+        parts.append(vector)
+    while len(parts) > 1:
+        parts = [b.shuffle(x, y, range(2 * x.type.lanes)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
 
 
 def store_vector(b: Builder, value: Value, view: View, position: Position, past_caches: bool = False) -> None:

@@ -47,12 +47,15 @@ class ProductSlot:
 
 @dataclass(frozen=True)
 class Layout:
-    """The scratch of one kernel. ``direct`` maps a buffer to the Store whose region it is written to at once."""
+    """The scratch of one kernel. ``direct`` maps a buffer to the Store whose region it is written to at once, ``turned`` are loaded buffers
+    that are copied into rows, ``along`` those that lie along their columns and are summed where they lie."""
 
     slots: dict[str, Slot]
     columns: dict[str, ColumnSlot]
     products: dict[str, ProductSlot]
     direct: dict[str, t.Store]
+    turned: frozenset[str]
+    along: frozenset[str]
     bytes: Index
 
 
@@ -89,8 +92,14 @@ def plan(kernel: t.TileKernel) -> Layout:
     everything = list(statements((*kernel.once, *kernel.body)))
     direct = _direct(kernel, everything)
     scratch = _Scratch()
-    layout = Layout({}, {}, {}, direct, as_index(0))
+    products = {load.buffer.name for s in everything if isinstance(s, t.Accumulate) for load in s.loads}  # they are packed anyway
+    lying = frozenset(s.buffer.name for s in everything if isinstance(s, t.Load) and _lies_along_columns(s)) - products
+    along = _summed(lying, everything)
+    turned = lying - along
+    layout = Layout({}, {}, {}, direct, turned, along, as_index(0))
     for statement in everything:
+        if isinstance(statement, t.Load) and statement.buffer.name in turned and statement.buffer.name not in layout.slots:
+            layout.slots[statement.buffer.name] = _slot(scratch, statement.buffer)
         if isinstance(statement, t.Init):
             layout.columns.setdefault(statement.target.name, _column(scratch, statement))
         if isinstance(statement, t.Accumulate):
@@ -101,7 +110,29 @@ def plan(kernel: t.TileKernel) -> Layout:
         for buffer in written(statement):
             if buffer.name not in layout.slots and buffer.name not in direct:
                 layout.slots[buffer.name] = _slot(scratch, buffer)
-    return Layout(layout.slots, layout.columns, layout.products, direct, scratch.used)
+    return Layout(layout.slots, layout.columns, layout.products, direct, turned, along, scratch.used)
+
+
+def _lies_along_columns(load: t.Load) -> bool:
+    """Whether a loaded tile has its rows, not its columns, next to each other in memory."""
+    strides = load.region.param.strides
+    return load.buffer.layout == "tile" and strides is not None and runs_along(strides[-2:])
+
+
+def _summed(lying: frozenset[str], everything: Sequence[t.Statement]) -> frozenset[str]:
+    """Of buffers that lie along their columns those that one Block reads, with no others of the whole tile, and only to sum them up."""
+    readers = [s for s in everything if lying & {r.buffer.name for r in reads(s)}]
+    if len(readers) != 1 or not isinstance(readers[0], t.Block) or readers[0].writes:
+        return frozenset()
+    sums_only = all(r.axis == 1 and r.kind in sums.ORDERED for r in readers[0].reduces)
+    whole = {r.buffer.name for r in reads(readers[0]) if r.how == "full"}
+    return frozenset(whole) if sums_only and whole <= lying else frozenset()
+
+
+def runs_along(strides: Sequence[Index]) -> bool:
+    """Whether (row, column) strides are those of a matrix that lies along its columns."""
+    row, column = strides
+    return row.constant == 1 and column.constant not in (0, 1)
 
 
 def _slot(scratch: _Scratch, buffer: t.Buffer) -> Slot:

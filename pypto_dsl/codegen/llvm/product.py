@@ -11,6 +11,7 @@ from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import View, address, zero
 from pypto_dsl.codegen.llvm.lanes import Position, load_vector
 from pypto_dsl.codegen.llvm.layout import PANEL
+from pypto_dsl.codegen.llvm.turning import turn
 from pypto_dsl.compiler.dtypes import DType
 
 TILE_ROWS = (6, 4, 2, 1)  # of register tiles: as many as fit, then what is left
@@ -98,7 +99,8 @@ def _pack(b: Builder, source: View, target: View, rows: Value, cols: Value) -> N
     """Copy a matrix into dense rows of the accumulator's dtype; what fills the last vector of a row may be anything."""
     width = b.level.float_lanes
     if source.column_stride.name != "1" and source.row_stride.name == "1":
-        _pack_turned(b, source, target, rows, cols)
+        turn(b, source, target, rows, cols,
+             lambda value: _widened(b, elements.from_memory(b, value, source.dtype), source.dtype, target.dtype))
         return
 
     def row(number: Value) -> None:
@@ -110,40 +112,6 @@ def _pack(b: Builder, source: View, target: View, rows: Value, cols: Value) -> N
         sweep(b, zero(b), cols, UNKNOWN, width, part, 2)
 
     each(b, rows, UNKNOWN, row, "pack")
-
-
-def _pack_turned(b: Builder, source: View, target: View, rows: Value, cols: Value) -> None:
-    """Copy a matrix that lies along its columns, by squares that are transposed in registers; the last rows element by element."""
-    width = b.level.float_lanes
-    full = rows & -width
-    last = cols - 1
-
-    def square(row: Value, column: Value) -> None:
-        lines = []
-        for k in range(width):
-            line = Position(b.intrinsic("llvm.smin", column + k, last), row, None)
-            loaded = elements.from_memory(b, load_vector(b, source.turned(), line, width), source.dtype)
-            lines.append(_widened(b, loaded, source.dtype, target.dtype))
-        for k, turned in enumerate(_transposed(b, lines)):
-            b.store(turned, address(b, target, row + k, column))
-
-    def single(row: Value, column: Value) -> None:
-        element = b.load(Type(source.element), address(b, source, row, column))
-        b.store(_widened(b, elements.from_memory(b, element, source.dtype), source.dtype, target.dtype), address(b, target, row, column))
-
-    b.loop(0, cols, width, lambda c, _: (b.loop(0, full, width, lambda r, _: square(r, c), hint="square"), None)[1], hint="columns")
-    b.loop(full, rows, 1, lambda r, _: (b.loop(0, cols, 1, lambda c, _: single(r, c), hint="element"), None)[1], hint="last")
-
-
-def _transposed(b: Builder, lines: Sequence[Value]) -> list[Value]:
-    """A square of vectors with rows and columns exchanged: as many perfect shuffles of the first half with the second as it takes."""
-    count = len(lines)
-    low, high = ([n for i in range(start, start + count // 2) for n in (i, count + i)] for start in (0, count // 2))
-    every = list(lines)
-    for _ in range(count.bit_length() - 1):
-        pairs = zip(every[:count // 2], every[count // 2:], strict=True)
-        every = [b.shuffle(x, y, order) for x, y in pairs for order in (low, high)]
-    return every
 
 
 def _widened(b: Builder, value: Value, source: DType, target: DType) -> Value:

@@ -7,7 +7,7 @@ variant every phase starts from the loaded tensors again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pypto_dsl.compiler.graph import Op, Value
@@ -20,6 +20,8 @@ from pypto_dsl.compiler.passes.tiling import Axis, Tiling
 from pypto_dsl.compiler.targets import TileChoices
 from pypto_dsl.compiler.tile_ir import nodes as t
 
+CACHE_LINE = 64  # bytes
+LINES_READ_ONCE = 4  # side by side, so that memory is read in runs
 CHEAP = (
     frozenset({"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "cast", "where", "eq", "ne", "lt", "le", "gt", "ge"})
     | PASSED_THROUGH
@@ -258,6 +260,11 @@ def _grouped(pairs: Iterable[tuple[int, Op]]) -> dict[int, list[Op]]:
 def variants(make: Callable[[], Tiling], choices: TileChoices) -> tuple[t.TileKernel, ...]:
     """The whole-row kernel where rows may fit, then the split one where they may not. ``make()`` gives a fresh Tiling."""
     tiling = make()
+    turned = tiling.turned() if choices.turned is not None else []
+    if turned:  # a line of the cache has one element of so many rows; more where they do not stay
+        phases = plan(tiling, True, choices.rematerialize)
+        lines = 1 if phases.last or phases.stored else LINES_READ_ONCE
+        choices = replace(choices, rows=max(lines * CACHE_LINE // a.dtype.itemsize for a in turned))
     cols = tiling.folded.cols
     known, limit = cols.constant, choices.whole_row
     found: list[t.TileKernel] = []

@@ -87,7 +87,8 @@ def describe(ops: list[Op]) -> str:
 def elementwise(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     """One item per tile; flat when the folded space has one dimension and the target wants it so."""
     flat = choices.flatten and len(tiling.folded.dims) == 2 and not tiling.folded.dims[0]
-    step_rows, step_cols = (1, choices.flat) if flat else choices.plane
+    plane = choices.turned if choices.turned is not None and tiling.turned() else choices.plane
+    step_rows, step_cols = (1, choices.flat) if flat else plane
     align = (1, 1) if flat else choices.align
     rows_step, cols_step = step_of(tiling.folded.rows, step_rows, align[0]), step_of(tiling.folded.cols, step_cols, align[1])
     outer = tiling.outer()
@@ -125,7 +126,8 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     """A core owns columns and walks down the rows: Init, one step per block of rows, Finish, then what follows on one row."""
     group, folded = tiling.group, tiling.folded
     rows_step = step_of(folded.rows, choices.column_rows, choices.align[0])
-    cols_step = step_of(folded.cols, choices.column_cols, choices.align[1])
+    turned = choices.turned if tiling.turned() else None
+    cols_step = step_of(folded.cols, choices.column_cols if turned is None else turned[0], choices.align[1])
     outer = tiling.outer()
     cols = tiling.axis(folded.cols, cols_step, cols_step, "col_block", "col", "cols")
     grid, lets = tiling.grid(outer, cols)

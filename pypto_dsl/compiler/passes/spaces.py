@@ -91,8 +91,9 @@ def layout_of(covers: Sequence[bool]) -> Layout:
 
 
 def fold(space: tuple[Index, ...], accesses: Sequence[Access], lanes: frozenset[int], reduced: frozenset[int] = frozenset(),
-         kind: str = "elementwise", merge_last: bool = True) -> Folded:
-    """Fold a space. ``lanes`` are dimensions that a lane index runs along; ``merge_last`` False keeps the last dimension alone."""
+         kind: str = "elementwise", merge_last: bool = True, along: int | None = None) -> Folded:
+    """Fold a space. ``lanes`` are dimensions that a lane index runs along; ``merge_last`` False keeps the last dimension alone; ``along``
+    is the dimension to make rows of, if it is free to be."""
     live = [i for i, e in enumerate(space) if e.constant != 1 or (kind == "matmul" and i >= len(space) - 2)]
     last = live[-1] if live else None
     runs: list[list[int]] = []
@@ -108,7 +109,7 @@ def fold(space: tuple[Index, ...], accesses: Sequence[Access], lanes: frozenset[
     groups = [tuple(r) for r in runs]
     if kind == "row":
         cols = groups.pop() if groups and set(groups[-1]) & reduced else ()
-        rows = groups.pop() if groups else ()
+        rows = _taken(groups, along)
         ordered = (*groups, rows, cols)
     elif kind == "column":
         at = next(i for i, g in enumerate(groups) if set(g) & reduced)
@@ -117,9 +118,16 @@ def fold(space: tuple[Index, ...], accesses: Sequence[Access], lanes: frozenset[
         ordered = (*groups[:at], *inner, rows, cols)
     else:
         cols = groups.pop() if groups else ()
-        rows = groups.pop() if groups else ()
+        rows = _taken(groups, along)
         ordered = (*groups, rows, cols)
     return Folded(ordered, tuple(_extent(space, g) for g in ordered), space)
+
+
+def _taken(groups: list[tuple[int, ...]], along: int | None) -> tuple[int, ...]:
+    """The rows: the dimensions whose innermost is ``along``, else the last of those that are left, which they leave."""
+    if not groups:
+        return ()
+    return groups.pop(next((i for i, g in enumerate(groups) if g[-1] == along), len(groups) - 1))
 
 
 def _extent(space: tuple[Index, ...], dims: tuple[int, ...]) -> Index:

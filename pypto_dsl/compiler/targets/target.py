@@ -63,7 +63,9 @@ class TileChoices:
     instead of keeping a value between the Blocks of a row. ``obey``: the user's vector tile shape is used (rounded up to ``align``).
     ``separate``: a loop over pieces holds one reduction and no stores (the accumulator owns the registers meanwhile).
     ``across``: a reduction takes at most so many rows (columns, when it runs along rows) at a time, whatever the user's tile: the
-    tile is walked in strips of it (None: the whole tile at once).
+    tile is walked in strips of it (None: the whole tile at once). ``turned`` (rows, cols) is the tile of groups that read a tensor whose
+    rows, not its columns, are neighbours in memory: reductions along rows take so many columns, those along columns a cache line of rows
+    (None: such groups are cut like others).
     """
 
     flatten: bool
@@ -80,6 +82,7 @@ class TileChoices:
     obey: bool = True
     separate: bool = False
     across: int | None = None
+    turned: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -350,6 +353,7 @@ def _unlike(value: Any, kind: Any, least: int) -> str:
     """What a field of TileChoices takes instead of ``value``, "" when it takes it."""
     if kind is bool:
         return "" if isinstance(value, bool) else "true or false"
+    kind = next((k for k in typing.get_args(kind) if typing.get_origin(k) is tuple), kind)  # a tuple, or none
     members = typing.get_args(kind) if typing.get_origin(kind) is tuple else ()
     numbers: Sequence[Any] = value if members and isinstance(value, (list, tuple)) else [value]
     if len(numbers) == max(1, len(members)) and all(type(n) is int and n >= least for n in numbers):
