@@ -1,0 +1,76 @@
+"""Programs compiled for inputs that are not dense: the bits of the dense ones at every vector width, over several blocks of sums too."""
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from cpu_programs import KERNELS, Executable, arguments, graph, lower, run
+
+from pypto_dsl.compiler.layouts import layout_of, lying
+from pypto_dsl.runtime.cpu import jit
+
+Array = np.ndarray[Any, np.dtype[Any]]
+LEVELS = [level.name for level in jit.host_levels()]
+MATRICES = [name for name, kernel in KERNELS.items() if all(len(shape) in (0, 2) for _, _, shape in kernel.parameters)]
+
+
+@cache
+def executable(name: str, level: str) -> Executable:
+    recorded = graph(name, KERNELS[name])
+    return Executable(lower(recorded), level=level, relaid=lambda layouts: lower(lying(recorded, layouts)))
+
+
+def transposed(x: Array) -> Array:
+    return np.ascontiguousarray(x.T).T
+
+
+def backwards(x: Array) -> Array:
+    return np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", MATRICES)
+def test_bits_at_every_width(name: str, level: str) -> None:
+    for extents in ({"M": 70, "N": 39, "K": 40}, {"M": 16, "N": 300, "K": 7}):
+        arrays, scalars = arguments(name, extents)
+        want = run(name, arrays, scalars, executable(name, level)).tobytes()
+        for change in (transposed, backwards):
+            laid = {n: change(a) if a.ndim == 2 and n != "out" else a for n, a in arrays.items()}
+            assert run(name, laid, scalars, executable(name, level)).tobytes() == want, (change.__name__, extents)
+        assert executable(name, level)._variants
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ["row_sum", "column_sum", "softmax", "row_max"])
+def test_sums_of_several_blocks(name: str, level: str) -> None:
+    """Rows of one element, of a block and its neighbour, of three blocks; vectors of rows with a tail."""
+    for m, n in ((1, 1), (1, 4097), (67, 4096), (5, 9000), (260, 65), (4097, 3), (513, 70)):
+        arrays, _ = arguments(name, {"M": m, "N": n})
+        arrays["x"][0, 0] = np.nan if m % 2 else -0.0
+        want = run(name, arrays, {}, executable(name, level)).tobytes()
+        laid = {**arrays, "x": transposed(arrays["x"])}
+        assert run(name, laid, {}, executable(name, level)).tobytes() == want, (m, n)
+
+
+def test_letters() -> None:
+    x = np.zeros((4, 6, 8), np.float32)
+    cases = {"": x, "ss1": x.transpose(1, 0, 2), "sm1": x[::2], "0m1": np.broadcast_to(x[:1], x.shape), "mms": x[:, :, ::2], "1ss": x.T,
+             "sms": x[:2, :, ::-1][::-1], "00s": np.broadcast_to(x[0, 0, ::2], (4, 6, 4)), "mm0": np.broadcast_to(x[:1, :1, :1], x.shape)}
+    for letters, array in cases.items():
+        assert layout_of(array.shape, array.strides, array.itemsize) == letters
+    assert layout_of((4, 1, 8), (32, 7, 4), 4) == "", "an axis of one element says nothing"
+    assert layout_of((4, 0), (7, 7), 4) == "", "an empty array neither"
+
+
+def test_many_layouts_share_code() -> None:
+    """Beyond a number of layouts the rest is taken by code for any strides."""
+    recorded = graph("add", KERNELS["add"])
+    program = Executable(lower(recorded), relaid=lambda layouts: lower(lying(recorded, layouts)))
+    program._variants = {(("x", str(i)),): program for i in range(16)}
+    arrays, _ = arguments("add", {"M": 9, "N": 31})
+    want = run("add", arrays, {}, program).tobytes()
+    for change in (transposed, backwards):
+        assert run("add", {n: change(a) for n, a in arrays.items() if n != "out"}, {}, program).tobytes() == want
+    assert len(program._variants) == 17
