@@ -44,7 +44,7 @@ def calls() -> dict[str, Callable[[], object]]:
         "np.add(x, y, out=out)": lambda: np.add(x, y, out=out),
         "by position": lambda: add(x, y, out),
         "by position, bfloat16 arrays": lambda: add(half, half, half_out),
-        "by keyword": lambda: add(x=x, y=y, out=out),
+        "by keyword": lambda: add(a=x, b=y, out=out),
         "a float": lambda: scaled(x, out, 3.0),
         "a default": lambda: scaled(x, out),
         "a float by keyword": lambda: scaled(x, out, factor=3.0),

@@ -11,6 +11,7 @@ import importlib.util
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -111,6 +112,7 @@ def rows(sides: list[int]) -> Iterator[str]:
 
 def main() -> None:
     """Print the table."""
+    warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)  # nobody writes to it
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the pool counts processors: one thread
     print("| operation | input | dtype | side | us | of dense | numpy / us | torch / us |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")

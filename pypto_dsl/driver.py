@@ -107,6 +107,9 @@ def _shape_of_call(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         elif kind in _PLAIN:
             key.append(kind)
             key.append(a)
+        elif issubclass(kind, np.generic) and kind is not np.void:  # an integer, or a float that only ml_dtypes has: a plain value
+            key.append(kind)
+            key.append(a.tobytes())
         else:
             return None
     return tuple(key)

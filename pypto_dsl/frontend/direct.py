@@ -87,6 +87,8 @@ def direct(executor: Executor, captured: Captured, args: tuple[Any, ...], positi
     if not set(floats) <= set(executor.numbers) or not place.keys() >= set(names) or len(set(names)) < len(names):
         return None
     fixed = [(i, value) for i, value in enumerate(args) if i not in seen]
+    if any(isinstance(value, np.generic) and value == 0 for _, value in fixed):  # two zeros of a float are equal, and two values
+        return None
     return Direct(executor.launch, [place[n] for n in names], len(args), tuple(d.item() for d in defaults.values()), fixed, made, captured)
 
 

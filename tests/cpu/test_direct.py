@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -377,3 +378,19 @@ def test_tensors_of_devices_are_refused_as_ever() -> None:
     with pytest.raises(KernelError) as refused:
         kernel(Held(dense(3, 4), device="cuda"), dense(3, 4), dense(3, 4))
     assert refused.value.code == "PT705"
+
+
+def test_numbers_that_only_ml_dtypes_has_are_plain_values() -> None:
+    """Repeated calls take the launcher; another value, another dtype, the other zero or a NaN does not run the code of the last one."""
+    @pypto.jit
+    def kernel(a, scale):
+        return a * scale
+
+    x = dense(3, 4)
+    numbers = (ml_dtypes.bfloat16(1.5), ml_dtypes.bfloat16(2.5), np.int8(2), np.int16(2), ml_dtypes.bfloat16(0.0), ml_dtypes.bfloat16(-0.0),
+               ml_dtypes.bfloat16("nan"), ml_dtypes.bfloat16(1.5))
+    for number in numbers:
+        want = kernel.run(x, number, target="interpreter")
+        for _ in range(3):
+            made = kernel(x, number)
+            assert made.dtype == want.dtype and made.tobytes() == want.tobytes(), repr(number)

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
+from operator import and_, mul
 
 from pypto_dsl.codegen.llvm.builder import F64, I1, I32, I64, PTR, Builder, Module, Type, Value
 from pypto_dsl.codegen.llvm.indexing import evaluate
 from pypto_dsl.codegen.llvm.kernel import Signature, signature
 from pypto_dsl.compiler import dtypes
+from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.layouts import free_strides
 from pypto_dsl.compiler.tile_ir import nodes as t
 
@@ -51,14 +52,15 @@ class Launcher:
     numbers: tuple[t.Scalar, ...]
     kernels: tuple[tuple[t.TileKernel, Signature, bool], ...]  # the flag: an item is work enough for a chunk of its own
     extents: tuple[tuple[str, str, int], ...] = ()
+    workspaces: tuple[t.Workspace, ...] = ()
 
 
 def launcher(program: t.Program, extents: Mapping[str, tuple[str, int]] | None = None) -> Launcher | None:
-    """The launcher of a program; None for programs with workspaces, variants or steps of the host.
+    """The launcher of a program; None for programs with variants or steps of the host.
 
     ``extents`` names, for a run-time number, the argument and axis whose extent it is.
     """
-    if program.workspaces or any(not isinstance(s, tuple) or len(s) != 1 or s[0].requires for s in program.steps):
+    if any(not isinstance(s, tuple) or len(s) != 1 or s[0].requires for s in program.steps):
         return None
     shown = {e.name for a in program.arguments for e in a.shape if e.name is not None} | free_strides(program.arguments).keys()
     where = extents or {}
@@ -68,7 +70,7 @@ def launcher(program: t.Program, extents: Mapping[str, tuple[str, int]] | None =
     if any(s.dtype not in NUMBERS for s in numbers):
         return None
     kernels = tuple((s[0], signature(s[0]), has_product(s[0].body)) for s in program.steps if isinstance(s, tuple))
-    return Launcher(program.arguments, numbers, kernels, told)
+    return Launcher(program.arguments, numbers, kernels, told, program.workspaces)
 
 
 def has_product(body: Sequence[t.Statement]) -> bool:
@@ -233,6 +235,7 @@ class _Writer(_Function):
     def _run(self) -> None:
         """Say what is to be run, and run it."""
         b = self.b
+        memory = self._workspaces()
         records = b.alloca(f"[{max(1, len(self.plan.kernels)) * len(RUN)} x i64]", 8)
         for number, (_, call, whole) in enumerate(self.plan.kernels):
             elements_ = b.constant(I64, 1)
@@ -248,7 +251,27 @@ class _Writer(_Function):
             for i, word in enumerate(record):
                 b.store(word, b.offset(records, number * len(RUN) + i, "i64"))
         name = b.module.share("launch_kernels", lambda m: _Kernels(m).write())
-        self._require(b.call(I1, name, self._table, records, b.constant(I64, len(self.plan.kernels))))
+        done = b.call(I1, name, self._table, records, b.constant(I64, len(self.plan.kernels)))
+        if memory is not None:
+            b.call_void("free", memory)
+        self._require(done)
+
+    def _workspaces(self) -> Value | None:
+        """Memory for the tensors between the kernels, one behind the other."""
+        b = self.b
+        if not self.plan.workspaces:
+            return None
+        total, starts = b.constant(I64, ALIGNMENT), {}  # never nothing
+        for space in self.plan.workspaces:
+            size = reduce(mul, space.shape, as_index(1))
+            self.sizes[space.name], starts[space.name] = evaluate(b, size, self.scope), total
+            total = total + (((evaluate(b, size * space.dtype.itemsize, self.scope) + (ALIGNMENT - 1)).lshr(6)) << 6)
+        self._require(b.compare("ule", total, LARGEST_SCRATCH))
+        memory = b.call(PTR, "aligned_alloc", b.constant(I64, ALIGNMENT), total)
+        self._require(b.compare("ne", b.convert("ptrtoint", memory, "i64"), 0))
+        for name, start in starts.items():
+            self.pointers[name] = b.convert("ptrtoint", b.offset(memory, start, "i8"), "i64")
+        return memory
 
     def _answer(self, name: str) -> Value:
         """Py_True or Py_False, a new reference."""
