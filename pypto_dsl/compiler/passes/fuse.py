@@ -130,6 +130,9 @@ class _Fuser:
         self.seen = strided  # and views, as if every other value lay dense in a tensor of its own
         self.readers: dict[int, set[int]] = {}  # group number -> numbers of groups that read it
         self.reads: dict[int, set[int]] = {}  # the reverse
+        self.base: dict[Value, Value] = {}  # what a view shows, also under a cast
+        self.viewers: dict[int, set[int]] = {}  # group number -> numbers of groups that read it in another order, so from memory
+        self.viewed: dict[int, set[int]] = {}  # the reverse
         self.next = 0
 
     # -- the walk
@@ -157,6 +160,7 @@ class _Fuser:
             self.cloned[op.results[0]] = op  # made where it is read
         elif op.opcode == "cast" and self._exists(op.operands[0]) and op.results[0] not in self.needed:
             self.pending[op.results[0]] = op
+            self.base[op.results[0]] = self.base.get(op.operands[0], op.operands[0])
         elif op.opcode in VIEWS:
             self._settle(op.operands[0])
             self._view(op)
@@ -191,7 +195,7 @@ class _Fuser:
     def _uniform(self, value: Value) -> bool:
         """A run-time scalar, or computed from such: rank 0 and in no group."""
         made = value in self.numbers or value in self.cloned or (value.op is not None and value.op.opcode == "load_scalar")
-        return value.type.rank == 0 and value not in self.owner and made
+        return value.type.rank == 0 and value not in self.owner and made and self._shown(value) is None
 
     def _exists(self, value: Value) -> bool:
         """A tensor that no group computes."""
@@ -227,9 +231,17 @@ class _Fuser:
             self.owner[value] = group
         for operand in op.operands:
             source = self.owner.get(operand)
-            if source is not None and source is not group:
-                self.readers.setdefault(source.number, set()).add(group.number)
-                self.reads.setdefault(group.number, set()).add(source.number)
+            shown = self._shown(operand) if source is None else source
+            if shown is not None and shown is not group:
+                self.readers.setdefault(shown.number, set()).add(group.number)
+                self.reads.setdefault(group.number, set()).add(shown.number)
+                if source is None or not _lane_by_lane(op, operand, source.axes[operand], next(iter(axes.values())), group.space):
+                    self.viewers.setdefault(shown.number, set()).add(group.number)
+                    self.viewed.setdefault(group.number, set()).add(shown.number)
+
+    def _shown(self, value: Value) -> Group | None:
+        """The group that computes what ``value`` is a view of."""
+        return None if value in self.owner or value not in self.base else self.owner.get(self.base[value])
 
     def _open(self, value: Value) -> Group | None:
         """The group of a value when operations may still join it."""
@@ -315,6 +327,7 @@ class _Fuser:
         if made is None:
             self._single(op)  # a copy
         else:
+            self.base[result] = self.base.get(operand, operand)
             self.cloned[result] = op
 
     # -- legality
@@ -363,6 +376,9 @@ class _Fuser:
 
     def _foreign_axes(self, group: Group, operand: Value, op: Op, axes: Axes) -> Axes | None:
         """The axes of an operand that is read from outside, () when inside or uniform; None when it cannot be read by this group."""
+        shown = self._shown(operand)
+        if shown is not None and shown.number >= group.number:
+            return None
         if self.owner.get(operand) is group or self._uniform(operand) or operand.type.rank == 0:
             return ()
         shape = operand.type.live
@@ -399,7 +415,7 @@ class _Fuser:
             return False
         if early.deepest + late.deepest > MOST_IN_SEQUENCE and early.kind == late.kind == "row":
             return False
-        if any(n < late.number for n in self.readers.get(early.number, ())):
+        if any(n < late.number for n in self.readers.get(early.number, ())) or late.number in self.viewers.get(early.number, ()):
             return False
         reduced = early.reduced | late.reduced
         if reduced and not (self._leaves_fit(early, reduced) and self._leaves_fit(late, reduced)):
@@ -428,12 +444,21 @@ class _Fuser:
 
     def _renumber(self, early: int, late: int) -> None:
         """Who read or was read by the group ``early`` does so with ``late``, into which it has gone."""
-        for ours, theirs in ((self.readers, self.reads), (self.reads, self.readers)):
+        pairs = (self.readers, self.reads), (self.viewers, self.viewed)
+        for ours, theirs in (*pairs, *((b, a) for a, b in pairs)):
             for other in ours.pop(early, ()):
                 theirs[other].discard(early)
                 if other != late:
                     theirs[other].add(late)
                     ours.setdefault(late, set()).add(other)
+
+
+def _lane_by_lane(op: Op, operand: Value, own: Axes, result: Axes, space: tuple[Index, ...]) -> bool:
+    """Whether an operation reads an operand of another group in the order in which that group makes it."""
+    if op.opcode == "matmul":
+        return False
+    read = _identity(operand.type.live) if op.opcode in REDUCTIONS else covered(operand, result[len(result) - operand.type.rank:], space)
+    return all(a is None or b is None or a == b for a, b in zip(own, read, strict=True))
 
 
 def _dims(op: Op) -> tuple[int, ...]:
