@@ -151,3 +151,30 @@ def test_products_on_every_dtype(dtype: str) -> None:
     wide = np.float64 if BY_NAME[dtype].is_float else np.int64
     exact = a.astype(wide) @ b.astype(wide)
     assert (out == (exact.astype(np.float32) if BY_NAME[dtype].is_float and BY_NAME[dtype].bits == 16 else exact).astype(out.dtype)).all()
+
+
+SMALL = [(1, 1, 1), (2, 2, 1), (1, 3, 2), (7, 5, 1), (17, 40, 1), (3, 1, 18), (5, 33, 3)]
+
+
+@pytest.mark.parametrize("then", ["stored", "added to its column", "summed"])
+@pytest.mark.parametrize("dtype", sorted(TARGET.ops["matmul"]))
+def test_products_of_every_small_extent(dtype: str, then: str) -> None:
+    """Single rows, columns and terms, written at once and read by what is fused behind the product."""
+    rng = np.random.default_rng(0)
+    for m, k, n in SMALL:
+        g = Graph("product")
+        g.parameters += [Value(tensor_type(BY_NAME[dtype], s), name) for name, s in (("a", (m, k)), ("b", (k, n)))]
+        with building(Builder(g)):
+            value = REGISTRY["matmul"](*g.parameters)
+            if then == "added to its column":
+                value = REGISTRY["add"](value, REGISTRY["view"](value, (m, 1), (0, 0)))
+            elif then == "summed":
+                value = REGISTRY["sum"](value, -1, True)
+        g.parameters.append(Value(value.type, "out"))
+        g.outputs["out"] = value
+        a, b = (rng.integers(-2, 3, s).astype(BY_NAME[dtype].numpy) for s in ((m, k), (k, n)))
+        out = np.zeros([int(e.constant or 0) for e in value.type.shape], value.type.dtype.numpy)
+        Executable(lower(g)).run({"a": a, "b": b, "out": out}, {})
+        exact = a.astype(np.int64) @ b.astype(np.int64)
+        want = exact + exact[:, :1] if then == "added to its column" else exact.sum(1, keepdims=True) if then == "summed" else exact
+        assert (out.astype(np.int64) == want).all(), (m, k, n)

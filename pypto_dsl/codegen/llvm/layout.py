@@ -97,9 +97,10 @@ def plan(kernel: t.TileKernel) -> Layout:
     along = _summed(lying, everything)
     turned = lying - along
     layout = Layout({}, {}, {}, direct, turned, along, as_index(0))
+    totals = {s.target.name for s in everything if isinstance(s, t.Accumulate)}
     for statement in everything:
         if isinstance(statement, t.Load) and statement.buffer.name in turned and statement.buffer.name not in layout.slots:
-            layout.slots[statement.buffer.name] = _slot(scratch, statement.buffer)
+            layout.slots[statement.buffer.name] = _slot(scratch, statement.buffer, padded=False)
         if isinstance(statement, t.Init):
             layout.columns.setdefault(statement.target.name, _column(scratch, statement))
         if isinstance(statement, t.Accumulate):
@@ -109,7 +110,7 @@ def plan(kernel: t.TileKernel) -> Layout:
             layout.products[statement.target.name] = ProductSlot(a_slot, scratch.rows(depth + PAD, as_index(PANEL), wide))
         for buffer in written(statement):
             if buffer.name not in layout.slots and buffer.name not in direct:
-                layout.slots[buffer.name] = _slot(scratch, buffer)
+                layout.slots[buffer.name] = _slot(scratch, buffer, padded=buffer.name in totals)
     return Layout(layout.slots, layout.columns, layout.products, direct, turned, along, scratch.used)
 
 
@@ -135,9 +136,10 @@ def runs_along(strides: Sequence[Index]) -> bool:
     return row.constant == 1 and column.constant not in (0, 1)
 
 
-def _slot(scratch: _Scratch, buffer: t.Buffer) -> Slot:
+def _slot(scratch: _Scratch, buffer: t.Buffer, padded: bool) -> Slot:
+    """``padded`` rows hold whole vectors: a product adds to vectors of its target. A single column is dense otherwise."""
     rows, cols = buffer.shape
-    if cols.constant == 1:
+    if cols.constant == 1 and not padded:
         return Slot(scratch.take((rows + PAD) * buffer.dtype.itemsize), as_index(1))
     return scratch.rows(rows, cols, buffer.dtype)
 
