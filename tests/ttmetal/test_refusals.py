@@ -109,6 +109,11 @@ def test_transposed_first_operand():
     refused(lambda a, b: R["matmul"](a, b, F32, True, False), ("a", BF16, ("K", "M")), ("b", BF16, ("K", "N")), code="PT523")
 
 
+def test_values_of_many_slots_in_rows_without_a_static_length():
+    text = refused(lambda x: R["sum"](R["hypot"](x, x), -1, True), ("x", F32, ("M", "N")), code="PT523")
+    assert "no static bound" in text
+
+
 def test_dtypes_without_a_tile_format():
     load, *_, store = copy_kernel((0, 0), (32, 32)).body
     wide = replace(load.buffer, dtype=F64)

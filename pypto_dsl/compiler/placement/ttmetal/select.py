@@ -13,6 +13,7 @@ from pypto_dsl.compiler.placement.ttmetal.geometry import Geometry, geometry
 from pypto_dsl.compiler.placement.ttmetal.lowering import NARROW, Helpers, Lowering, Unique
 from pypto_dsl.compiler.placement.ttmetal.rebuild import substituted
 from pypto_dsl.compiler.placement.ttmetal.slots import place_map, place_reduce
+from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import (
     Accumulate,
@@ -290,10 +291,19 @@ def _map(k: Selection, block: Block) -> tuple[list[Statement], dict[str, Buffer]
     def spill(value: str) -> Buffer:
         dtype = low.dtypes[value]
         dtype = F32 if k.fp32_dest and dtype not in (BF16, I32) else BF16 if dtype is BOOL else dtype
-        bound = (as_index(k.tile.rows) * rows.count, as_index(k.tile.cols) * cols.count)
-        return Buffer(k.unique.fresh(f"{value}_kept"), dtype, bound, 1, "local", "tile", block.span, f"{value} between two passes")
+        return _kept(k, value, dtype, rows, cols, block.span, f"{value} between two passes")
 
     return list(place_map(statement, k.target, k.fp32_dest, spill)), exact
+
+
+def _kept(k: Selection, value: str, dtype: DType, rows: Axis, cols: Axis, span: Span | None, note: str) -> Buffer:
+    """A buffer for every tile of a value; PT523 where their number is only known when the kernel runs."""
+    count = rows.count * cols.count
+    if count.constant is None:
+        raise error("PT523", f"{note} takes more DST slots than {k.target.name} has, and its {count} tiles have no static bound", span,
+                    help="give the axis a static extent, or compute the value in a kernel of its own", target=k.target.name)
+    shape = (as_index(k.tile.rows) * rows.count, as_index(k.tile.cols) * cols.count)
+    return Buffer(k.unique.fresh(f"{value}_kept"), dtype, shape, 1, "local", "tile", span, note)
 
 
 def _dtype_of(ops: Sequence[BlockOp], value: str) -> DType:
@@ -367,8 +377,7 @@ def _reduction(k: Selection, block: Block, r: Reduce, value: Operand, steps: For
         raise error("PT523", f"what is reduced in steps takes more DST slots than {k.target.name} has", r.span or block.span,
                     help="compute it in an operation of its own before the reduction", target=k.target.name)
     # the value on its own, exactly, then its reduction
-    bound = (as_index(k.tile.rows) * rows.count, as_index(k.tile.cols) * cols.count)
-    kept = Buffer(k.unique.fresh(f"{result}_kept"), F32, bound, 1, "local", "tile", block.span, "what is reduced")
+    kept = _kept(k, result, F32, rows, cols, block.span, "what is reduced")
     operand = ReadBuffer(kept)
     before = replace(block, writes=(), reduces=())
     mapped, _ = _map(k, replace(before, writes=(Write(value, kept),)))
