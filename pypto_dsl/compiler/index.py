@@ -50,7 +50,7 @@ class Index:
     up millions of them.
     """
 
-    __slots__ = ("_hash", "constant", "terms")
+    __slots__ = ("_hash", "_text", "constant", "terms")
     terms: tuple[tuple[Monomial, int], ...]
     constant: int | None
 
@@ -58,6 +58,7 @@ class Index:
         self.terms = terms
         self.constant = 0 if not terms else terms[0][1] if len(terms) == 1 and not terms[0][0] else None
         self._hash: int | None = None
+        self._text: str | None = None
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Index) and self.constant == other.constant and self.terms == other.terms)
@@ -130,16 +131,7 @@ class Index:
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         """The value with every variable given; division by zero raises ZeroDivisionError, a missing name KeyError."""
-        total = 0
-        for monomial, coefficient in self.terms:
-            product = coefficient
-            for atom in monomial:
-                if isinstance(atom, Var):
-                    product *= values[atom.name]
-                else:
-                    product *= _APPLY[atom.op](atom.a.evaluate(values), atom.b.evaluate(values))
-            total += product
-        return total
+        return _evaluate(self, values, {})
 
     def substitute(self, values: Mapping[str, IndexLike]) -> Index:
         """Replace variables by Indexes or integers, simplifying again."""
@@ -157,7 +149,10 @@ class Index:
         return total
 
     def __repr__(self) -> str:
-        return text(self)
+        """Kept, because it is the order of terms: nested expressions would be spelled once per level and comparison otherwise."""
+        if self._text is None:
+            self._text = _sum_text(self, PYTHON)
+        return self._text
 
     __str__ = __repr__
 
@@ -176,6 +171,23 @@ def _sum(terms: Iterable[tuple[Monomial, int]]) -> Index:
     for monomial, coefficient in terms:
         collected[monomial] = collected.get(monomial, 0) + coefficient
     return Index(tuple(sorted(((m, c) for m, c in collected.items() if c), key=_monomial_key)))
+
+
+def _evaluate(x: Index, values: Mapping[str, int], known: dict[Compound, int]) -> int:
+    """``known`` keeps what was evaluated: nested expressions name the same parts again and again."""
+    total = 0
+    for monomial, coefficient in x.terms:
+        product = coefficient
+        for atom in monomial:
+            if isinstance(atom, Var):
+                product *= values[atom.name]
+                continue
+            value = known.get(atom)
+            if value is None:
+                value = known[atom] = _APPLY[atom.op](_evaluate(atom.a, values, known), _evaluate(atom.b, values, known))
+            product *= value
+        total += product
+    return total
 
 
 @lru_cache(maxsize=16384)
@@ -259,11 +271,26 @@ def modulo(a: IndexLike, b: IndexLike) -> Index:
     return _compound("%", a, b)
 
 
+@lru_cache(maxsize=4096)
+def _choices(op: AtomOp, x: Index) -> frozenset[Index]:
+    """What nested choices of one kind choose from: x, y and z of min(min(x, y), z)."""
+    if len(x.terms) == 1 and x.terms[0][1] == 1 and len(x.terms[0][0]) == 1:
+        atom = x.terms[0][0][0]
+        if isinstance(atom, Compound) and atom.op == op:
+            return _choices(op, atom.a) | _choices(op, atom.b)
+    return frozenset((x,))
+
+
 def _extreme(op: AtomOp, a: IndexLike, b: IndexLike) -> Index:
     a, b = as_index(a), as_index(b)
     difference = (a - b).constant
     if difference is not None:
         return a if (difference <= 0) == (op == "min") else b
+    among_a, among_b = _choices(op, a), _choices(op, b)
+    if among_a >= among_b:
+        return a
+    if among_b >= among_a:
+        return b
     return _compound(op, *sorted((a, b), key=lambda x: (x.is_constant, repr(x))))
 
 
@@ -393,6 +420,13 @@ C = Spelling("{a} / {b}", "{a} % {b}", "{a} < {b} ? {a} : {b}", "{a} > {b} ? {a}
 def text(x: IndexLike, spelling: Spelling = PYTHON, bracket: bool = False) -> str:
     """Spell an Index; ``bracket`` adds parentheses unless it is one name or number."""
     x = as_index(x)
+    spelled = repr(x) if spelling is PYTHON else _sum_text(x, spelling)
+    one_atom = x.is_constant or (len(x.terms) == 1 and len(x.terms[0][0]) + (x.terms[0][1] != 1) == 1)
+    simple = one_atom and re.fullmatch(r"[\w.]+|(min|max)\(.*\)", spelled) is not None
+    return f"({spelled})" if bracket and not simple else spelled
+
+
+def _sum_text(x: Index, spelling: Spelling) -> str:
     if not x.terms:
         return "0"
     parts: list[str] = []
@@ -404,10 +438,7 @@ def text(x: IndexLike, spelling: Spelling = PYTHON, bracket: bool = False) -> st
         product = "*".join(factors)
         sign = "-" if coefficient < 0 else "+"
         parts.append((f" {sign} " if parts else ("-" if sign == "-" else "")) + product)
-    spelled = "".join(parts)
-    one_atom = x.is_constant or (len(x.terms) == 1 and len(x.terms[0][0]) + (x.terms[0][1] != 1) == 1)
-    simple = one_atom and re.fullmatch(r"[\w.]+|(min|max)\(.*\)", spelled) is not None
-    return f"({spelled})" if bracket and not simple else spelled
+    return "".join(parts)
 
 
 def _factor(atom: Atom, spelling: Spelling, alone: bool) -> str:

@@ -260,7 +260,8 @@ def _bits_as(x: Tensor, dtype: DType) -> Tensor:
 def reshape(input: Any, shape: Any, *, valid_shape: Any = None, inplace: bool = False) -> Any:
     """The same elements in row-major order under ``shape``; one extent may be -1.
 
-    Of a tail the live elements are compacted: they fill ``valid_shape``, which must multiply out, or without it the leading axis.
+    The live elements of a tail fill ``valid_shape``, which must multiply out. Without it every element keeps its place: whole live rows
+    stay a tail of the leading axis, and of a tail whose inner axes are not full all of ``shape`` is live, with zeros between.
     With ``inplace`` the result is another name of ``input``: writing into it writes ``input``. Raises PT308 when the element counts differ.
     """
     x = tensor_operand(input, "reshape")
@@ -268,7 +269,7 @@ def reshape(input: Any, shape: Any, *, valid_shape: Any = None, inplace: bool = 
     source = x.value
     extents = as_shape(shape)
     valid = None if valid_shape is None else as_shape(valid_shape)
-    made = trace.emit(lambda: reshape_op(source, extents, valid))
+    made = trace.emit(lambda: trace.reshaped(source, extents) if valid is None else reshape_op(source, extents, valid))
     if inplace and valid_shape is None:
         cell = Cell(x.name, lens=(x.cell, made.type.shape))
         trace.frames[-1].lenses[cell] = (source, made)

@@ -238,7 +238,7 @@ class Tensor(metaclass=_TensorMeta):
             wanted, given = element_count(target.type.shape), element_count(source.type.shape)
             if (given - wanted).constant in (0, None):
                 require_equal(Call("out[:]", (target, source), {}, trace.graph, place), wanted, given)  # else it would speak of a reshape
-                source = trace.emit(lambda: reshape_op(value.value, target.type.shape))
+                source = trace.emit(lambda: trace.reshaped(value.value, target.type.shape))
         call = Call("out[:]", (target, source), {}, trace.graph, place)
         if source.type.rank != target.type.rank or not all(
                 require_equal(call, a, b) for a, b in zip(target.type.shape, source.type.shape, strict=True)):

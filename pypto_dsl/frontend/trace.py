@@ -16,11 +16,13 @@ from pypto_dsl.compiler.dtypes import BOOL, I64, DType
 from pypto_dsl.compiler.errors import CompilerBug, Label, error, value_text
 from pypto_dsl.compiler.graph import Builder, Graph, Region, Symbol, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index, var
+from pypto_dsl.compiler.ops.arrangement import fillpad
 from pypto_dsl.compiler.ops.core import bitwise_and, cast, extent, ge, gt, le, lt, ne
 from pypto_dsl.compiler.ops.core import eq as equal
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import OpDefinition, constant
 from pypto_dsl.compiler.ops.layout import insert, load_scalar, view
+from pypto_dsl.compiler.ops.live import is_moved_by_reshape
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.scalar import IntLike, SymbolicBool, SymbolicScalar, both, index_of, negate
 from pypto_dsl.frontend.spans import here, here_and_names
@@ -212,14 +214,14 @@ class Trace:
         cached = frame.lenses.get(cell)
         if cached is None or cached[0] is not source:
             with self.inside(frame):
-                cached = frame.lenses[cell] = (source, reshape_op(source, shape))
+                cached = frame.lenses[cell] = (source, self.reshaped(source, shape))
         return cached[1]
 
     def write(self, cell: Cell, value: Value) -> None:
         """Rebind a variable; through an in-place reshape, its base."""
         if cell.lens is not None:
             base, _ = cell.lens
-            self.write(base, reshape_op(value, self.read(base).type.shape))
+            self.write(base, self.reshaped(value, self.read(base).type.shape))
             return
         frame = self.frames[-1]
         if cell not in frame.born:
@@ -307,6 +309,13 @@ class Trace:
         if kind.valid is None:
             return value
         return self._value(insert(self.undefined(TensorType(kind.dtype, kind.shape)), value, whole(kind.rank)))
+
+    def reshaped(self, value: Value, shape: Sequence[Index]) -> Value:
+        """The elements in row-major order. Those of a tail keep their places: where that is no tail of the new shape, zeros fill it up."""
+        made = self._value(reshape_op(value, tuple(shape)))
+        if is_moved_by_reshape(value.type, made.type.shape):
+            return self._value(reshape_op(fillpad(value), made.type.shape))
+        return made
 
     def live_scalars(self, value: Value, axes: Sequence[int]) -> list[Value]:
         """The live extents of some axes as scalars of the graph."""

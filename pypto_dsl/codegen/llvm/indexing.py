@@ -16,14 +16,18 @@ Scope = Mapping[str, Value]
 
 def evaluate(b: Builder, index: Index | int, scope: Scope) -> Value:
     """The value of an Index with every variable in ``scope``; constants stay literals."""
-    index = as_index(index)
+    return _sum(b, as_index(index), scope, {})
+
+
+def _sum(b: Builder, index: Index, scope: Scope, known: dict[Compound, Value]) -> Value:
+    """``known`` keeps the values of parts that an expression names more than once."""
     if index.constant is not None:
         return b.constant(I64, index.constant)
     total: Value | None = None
     for monomial, coefficient in index.terms:
         product: Value | None = None
         for atom in monomial:
-            factor = _atom(b, atom, scope)
+            factor = _atom(b, atom, scope, known)
             product = factor if product is None else product * factor
         if product is None:
             product = b.constant(I64, coefficient)
@@ -34,12 +38,17 @@ def evaluate(b: Builder, index: Index | int, scope: Scope) -> Value:
     return total
 
 
-def _atom(b: Builder, atom: Var | Compound, scope: Scope) -> Value:
-    if isinstance(atom, Var):
-        if atom.name not in scope:
-            raise CompilerBug("codegen/llvm", f"the Index variable `{atom.name}` has no value here")
-        return scope[atom.name]
-    left, right = evaluate(b, atom.a, scope), evaluate(b, atom.b, scope)
+def _atom(b: Builder, atom: Var | Compound, scope: Scope, known: dict[Compound, Value]) -> Value:
+    if isinstance(atom, Compound):
+        if atom not in known:
+            known[atom] = _compound(b, atom, _sum(b, atom.a, scope, known), _sum(b, atom.b, scope, known))
+        return known[atom]
+    if atom.name not in scope:
+        raise CompilerBug("codegen/llvm", f"the Index variable `{atom.name}` has no value here")
+    return scope[atom.name]
+
+
+def _compound(b: Builder, atom: Compound, left: Value, right: Value) -> Value:
     if atom.op in ("min", "max"):
         return b.intrinsic(f"llvm.s{atom.op}", left, right)
     quotient = b.binary("sdiv", left, right)

@@ -108,17 +108,35 @@ def _reshape(operands: Sequence[Value], attributes: Mapping[str, Any], shape: Sh
     source = operands[0].type
     if source.valid is None:
         return shape
-    kept = [(e, v) for e, v in zip(source.shape, source.live, strict=True) if e.constant != 1]
-    wanted = [e for e in shape if e.constant != 1]
-    if [e for e, _ in kept] == wanted:
-        queue = [v for _, v in kept]
+    queue = _kept(source, shape)
+    if queue is not None:
         return tuple(e if e.constant == 1 else queue.pop(0) for e in shape)
-    count, rest = as_index(1), as_index(1)
-    for extent in source.live:
+    return (_product(source.live) // _product(shape[1:]), *shape[1:])
+
+
+def _kept(source: TensorType, shape: Shape) -> list[Index] | None:
+    """The live extents of the axes wider than 1, where ``shape`` has the same ones; else None."""
+    pairs = [(e, v) for e, v in zip(source.shape, source.live, strict=True) if e.constant != 1]
+    return [v for _, v in pairs] if [e for e, _ in pairs] == [e for e in shape if e.constant != 1] else None
+
+
+def _product(extents: Sequence[Index]) -> Index:
+    count = as_index(1)
+    for extent in extents:
         count = count * extent
-    for extent in shape[1:]:
-        rest = rest * extent
-    return (count // rest, *shape[1:])
+    return count
+
+
+def is_moved_by_reshape(source: TensorType, shape: Shape) -> bool:
+    """Whether compacting a tail under ``shape`` would change where its live elements lie in row-major order.
+
+    They stay where the axes stay, and where whole rows at the start are live and make whole rows of the result.
+    """
+    if source.valid is None or _kept(source, shape) is not None:
+        return False
+    wide = [(e, v) for e, v in zip(source.shape, source.live, strict=True) if e.constant != 1]
+    count, rest = _product(source.live), _product(shape[1:])
+    return any(e != v for e, v in wide[1:]) or (count // rest) * rest != count
 
 
 LiveRule = Callable[[Sequence[Value], Mapping[str, Any], Shape, Graph], Shape]
