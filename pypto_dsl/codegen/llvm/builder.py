@@ -168,8 +168,10 @@ class Module:
     shared: dict[str, Module] = field(default_factory=dict)  # functions that are the same in every kernel, each with what it needs
 
     def declare(self, result: Type, name: str, arguments: Sequence[Type], variadic: bool = False) -> None:
-        listed = ", ".join([str(a) for a in arguments] + (["..."] if variadic else []))
-        self.declarations[name] = f"declare {result} @{name}({listed})"
+        """Declare a function that is called, once."""
+        if name not in self.declarations:
+            listed = ", ".join([str(a) for a in arguments] + (["..."] if variadic else []))
+            self.declarations[name] = f"declare {result} @{name}({listed})"
 
     def define(self, name: str, write: Callable[[Module], str]) -> str:
         """Write the function ``name`` if the module does not have it yet; the name is returned."""
@@ -349,6 +351,9 @@ class Builder:
         return Value(self, PTR, name)
 
     def offset(self, pointer: Value, index: Operand, element: str) -> Value:
+        """The address of an element behind a pointer."""
+        if str(index) == "0":
+            return pointer
         return self.emit(PTR, f"getelementptr {element}, ptr {pointer}, i64 {self.value(I64, index)}")
 
     def load(self, type: Type, pointer: Value, align: int | None = None) -> Value:

@@ -51,6 +51,9 @@ def _atom(b: Builder, atom: Var | Compound, scope: Scope, known: dict[Compound, 
 def _compound(b: Builder, atom: Compound, left: Value, right: Value) -> Value:
     if atom.op in ("min", "max"):
         return b.intrinsic(f"llvm.s{atom.op}", left, right)
+    divisor = as_index(atom.b).constant
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        return left >> (divisor.bit_length() - 1) if atom.op == "//" else left & (divisor - 1)
     quotient = b.binary("sdiv", left, right)
     remainder = left - quotient * right
     # sdiv truncates and an Index floors: step down where signs differ and something is left

@@ -154,20 +154,20 @@ class _Writer(_Function):
                  for wanted, found in zip(param.shape, axes[param.name], strict=True)
                  if wanted.name is None or self.scope[wanted.name] is not found]
         equal += [(evaluate(b, left, self.scope), evaluate(b, right, self.scope)) for left, right, _ in self.program.checks]
-        if equal:
-            self._require(reduce(and_, [b.compare("eq", left, right) for left, right in equal]))
-        self._run()
-        result = self._answer("true")
-        b.raw(f"ret ptr {result}")
+        different = {frozenset((left.name, right.name)): (left, right) for left, right in equal}
+        if different:
+            self._require(reduce(and_, [b.compare("eq", left, right) for left, right in different.values()]))
+        ran = self._run()
+        b.raw(f"ret ptr {self._answer(ran)}")
         b.place("slow")
-        following, other, none = self._entry("following"), b.label("following"), b.label("none")
-        b.branch(b.compare("ne", following, 0), other, none)
-        b.place(other)
-        given = ", ".join(("ptr %self", "ptr %arguments", "i64 %count"))
-        answer = b.emit(PTR, f"tail call ptr {b.emit(PTR, f'inttoptr i64 {following} to ptr')}({given})")
-        b.raw(f"ret ptr {answer}")
-        b.place(none)
-        return b.finish("ptr @launch(ptr %self, ptr %arguments, i64 %count)", self._answer("false"))
+        return b.finish("ptr @launch(ptr %self, ptr %arguments, i64 %count)", self._answer(b.constant(I1, False)))
+
+    def _answer(self, ran: Value) -> Value:
+        """What the launcher returns."""
+        b = self.b
+        name = b.module.share("launch_answer", lambda m: _Answer(m).write())
+        given = (b.named(PTR, "%self"), b.named(PTR, "%arguments"), b.named(I64, "%count"))
+        return b.call(PTR, name, *given, self._table, ran)
 
     # -- checks ------------------------------------------------------------------------------------------------------------
 
@@ -232,8 +232,8 @@ class _Writer(_Function):
 
     # -- the run -------------------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        """Say what is to be run, and run it."""
+    def _run(self) -> Value:
+        """Say what is to be run, and run it; whether it was."""
         b = self.b
         memory = self._workspaces()
         records = b.alloca(f"[{max(1, len(self.plan.kernels)) * len(RUN)} x i64]", 8)
@@ -254,7 +254,7 @@ class _Writer(_Function):
         done = b.call(I1, name, self._table, records, b.constant(I64, len(self.plan.kernels)))
         if memory is not None:
             b.call_void("free", memory)
-        self._require(done)
+        return done
 
     def _workspaces(self) -> Value | None:
         """Memory for the tensors between the kernels, one behind the other."""
@@ -272,12 +272,6 @@ class _Writer(_Function):
         for name, start in starts.items():
             self.pointers[name] = b.convert("ptrtoint", b.offset(memory, start, "i8"), "i64")
         return memory
-
-    def _answer(self, name: str) -> Value:
-        """Py_True or Py_False, a new reference."""
-        result = self._pointer(self._entry(name))
-        self.b.call_void("Py_IncRef", result)
-        return result
 
 
 class _Arrays(_Function):
@@ -412,3 +406,28 @@ class _Kernels(_Function):
         arguments = ", ".join(v.typed for v in (kernel, slots, items, chunk, scratch, stride))
         b.when(b.compare("sgt", items, 0), lambda: b.raw(f"call void {run}({arguments})"))
         b.when(~fits, lambda: b.call_void("free", scratch))
+
+
+class _Answer(_Function):
+    """``ptr launch_answer(ptr self, ptr arguments, i64 count, ptr table, i1 ran)``: Py_True, what the following launcher says, or Py_False;
+    a new reference."""
+
+    def write(self) -> str:
+        b = self.b
+        yes, ask, other = b.label("yes"), b.label("ask"), b.label("other")
+        b.branch(b.named(I1, "%ran"), yes, ask)
+        b.place(yes)
+        b.raw(f"ret ptr {self._new('true')}")
+        b.place(ask)
+        following, no = self._entry("following"), b.label("no")
+        b.branch(b.compare("ne", following, 0), other, no)
+        b.place(other)
+        answer = b.emit(PTR, f"tail call ptr {self._pointer(following)}(ptr %self, ptr %arguments, i64 %count)")
+        b.raw(f"ret ptr {answer}")
+        b.place(no)
+        return b.finish("ptr @launch_answer(ptr %self, ptr %arguments, i64 %count, ptr %table, i1 %ran) noinline", self._new("false"))
+
+    def _new(self, name: str) -> Value:
+        result = self._pointer(self._entry(name))
+        self.b.call_void("Py_IncRef", result)
+        return result
