@@ -17,7 +17,7 @@ from benchmarks.workloads import Workload, select
 
 SLOW = 4.0  # another library that is this many times slower than the fastest is timed in fewer rounds
 SLOW_ROUNDS = 2
-ALWAYS_IN_FULL = ("pypto", "limit")
+ALWAYS_IN_FULL = ("pypto", "pypto_fast", "limit")
 QUIET_CHECKS = 3
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-OURS, LIMIT = "pypto", "limit"
-NOT_PEERS = frozenset({OURS, LIMIT})
+OURS, FAST, LIMIT = "pypto", "pypto_fast", "limit"
+NOT_PEERS = frozenset({OURS, FAST, LIMIT})
 ACCURATE = 4.0  # ulp: the promise of most of our functions, doubled
 Row = dict[str, Any]
 
@@ -57,6 +57,11 @@ class Line:
         """Our speed as a part of what the machine can do."""
         return self.rows[LIMIT]["best_ms"] / self.rows[OURS]["best_ms"] if {OURS, LIMIT} <= self.rows.keys() else None
 
+    @property
+    def gain(self) -> float | None:
+        """How many times as long the exact kernel takes as the one with precision="fast"."""
+        return self.rows[OURS]["best_ms"] / self.rows[FAST]["best_ms"] if {OURS, FAST} <= self.rows.keys() else None
+
 
 def read(paths: Sequence[Path]) -> tuple[Row, list[Line]]:
     """The head of the first file, and the lines of all: a workload comes whole from the first file that has it."""
@@ -76,10 +81,13 @@ def table(lines: Sequence[Line]) -> str:
     """A Markdown table of milliseconds (best of the rounds), ratios, shares of the limit and largest errors.
 
     "accurate" is the ratio to the best peer whose error is at most 4 ulp, or at most ours (element by element; elsewhere to the best).
+    Where kernels with precision="fast" took part: their time, how many times as long the exact ones take, and their error.
     """
+    fast = any(FAST in line.rows for line in lines)
     peers = list(dict.fromkeys(name for line in lines for name in line.rows if name not in NOT_PEERS))
     disturbed = any("clean" in row for line in lines for row in line.rows.values())
     heads = ["workload", *peers, OURS, "best peer", "ratio", "accurate", "of the limit", "ulp: best peer / pypto", "first call ms"]
+    heads += [FAST, "exact / fast", "ulp: fast"] if fast else []
     heads += ["clean"] if disturbed else []
     text = [_cells(heads), _cells(["---", *["---:"] * (len(heads) - 1)])]
     for line in lines:
@@ -87,6 +95,8 @@ def table(lines: Sequence[Line]) -> str:
         cells = [line.workload, *(_number(line.rows[p]["best_ms"]) if p in line.rows else "–" for p in (*peers, OURS)), best or "–",
                  _times(line.ratio), _times(line.accurate_ratio), f"{line.share:.0%}" if line.share is not None else "–",
                  f"{_ulp(line.rows.get(best or ''))} / {_ulp(ours)}", _number(ours["first_ms"]) if ours else "–"]
+        if fast:
+            cells += [_number(line.rows[FAST]["best_ms"]) if FAST in line.rows else "–", _times(line.gain), _ulp(line.rows.get(FAST))]
         cells += [f"{ours['clean']}/{ours['rounds']}" if ours else "–"] if disturbed else []
         text.append(_cells(cells))
     return "\n".join(text)

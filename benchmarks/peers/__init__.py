@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.workloads import Array, Workload
 
-PEERS = ("pypto", "numpy", "numexpr", "numba", "jax", "torch", "torch_compile", "halide", "limit")
+PEERS = ("pypto", "pypto_fast", "numpy", "numexpr", "numba", "jax", "torch", "torch_compile", "halide", "limit")
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,16 @@ def test_ratios_and_losses_are_counted():
     assert "| lost | 0.50x | numpy | 1 | 2 |" in table.losses(lines) and "won" not in table.losses(lines)
 
 
+def test_fast_kernels_are_a_column_and_no_peer():
+    rows = session.measure(session.Settings(("pypto", "pypto_fast"), ("exp_f32_64",), rounds=2, sample_seconds=0.0))["rows"]
+    line = table.Line("exp_f32_64", {row["peer"]: row for row in rows})
+    assert line.best is None and line.gain == line.rows["pypto"]["best_ms"] / line.rows["pypto_fast"]["best_ms"]
+    assert line.rows["pypto"]["ulp"] <= 1 < line.rows["pypto_fast"]["ulp"] <= 3
+    shown = table.table([line]).splitlines()
+    assert "| pypto_fast | exact / fast | ulp: fast |" in shown[0] and len({row.count("|") for row in shown}) == 1
+    assert "exact / fast" not in table.table([table.Line("x", {"pypto": rows[0]})])
+
+
 def test_a_faster_but_rough_peer_is_not_an_accurate_one():
     rows = {"pypto": (1.0, 1.5), "halide": (0.5, 900.0), "numpy": (2.0, 0.9)}
     line = table.Line("gelu", {peer: {"group": "elementwise", "best_ms": ms, "ulp": ulp} for peer, (ms, ulp) in rows.items()})
