@@ -15,6 +15,8 @@ from benchmarks.sweep.grids import SPECIAL
 from pypto_dsl.codegen.llvm import intrinsics
 from pypto_dsl.compiler import pipeline, targets
 from pypto_dsl.compiler.graph import TIER, Graph, walk
+from pypto_dsl.compiler.text.printer import print_graph
+from pypto_dsl.compiler.text.reader import read_graph
 from pypto_dsl.frontend.arguments import symbol_values
 from pypto_dsl.runtime.cpu import jit
 from pypto_dsl.runtime.cpu.executable import Executable
@@ -229,3 +231,50 @@ def test_tiles_and_static_extents_do_not_change_bits(name: str, dtype: str) -> N
 
     assert run(STATIC).tobytes() == symbolic.tobytes()
     assert run(MATRIX, (8, 32)).tobytes() == symbolic.tobytes()
+
+
+# ---- what is told and kept -------------------------------------------------------------------------------------------------------
+
+
+def test_explain_says_what_was_relaxed() -> None:
+    a, b = inputs("bf16")
+    kernel = pypto.jit(precision="fast")(chain)
+    told = str(kernel.explain(a, b, np.zeros_like(a)))
+    for part in ("precision = fast", "`t` stays f32 and is not rounded to bf16", "mul and add round once",
+                 "a division by 3.0 is a product with", "exp within 3 ulp"):
+        assert part in told, told
+    told = str(kernel.explain(a, b, np.zeros_like(a), target="ascend-a2"))
+    assert "`t` stays f32" in told and "round once" not in told and "ulp" not in told.split("known difference")[0]
+    assert "fast: tt-wormhole has nothing cheaper for these operations" in str(kernel.explain(a, b, np.zeros_like(a), target="tt-wormhole"))
+    assert "  fast: " not in str(pypto.jit(chain).explain(a, b, np.zeros_like(a)))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_interpreter_is_exact(name: str) -> None:
+    a, b = inputs("bf16")
+    fast, exact = (computed(name, precision, a, b, "interpreter") for precision in ("fast", "exact"))
+    assert fast.tobytes() == exact.tobytes()
+
+
+def test_the_text_keeps_what_was_relaxed() -> None:
+    a, b = inputs("bf16")
+    text = pypto.jit(precision="fast")(chain).text(a, b, np.zeros_like(a), after="relax")
+    assert 'with (precision = "fast")' in text and 'tier = "fast"' in text and "edge = True" in text
+    assert print_graph(read_graph(text)) == text
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_fast_kernel_is_given_more_room(dtype: str) -> None:
+    a, b = inputs(dtype)
+    symbols, cpu = {"a_d0": 37, "a_d1": 130}, targets.load("llvm-cpu")
+    graphs = [pypto.jit(precision=p)(chain).graph(a, b, np.zeros_like(a)) for p in ("fast", "exact")]
+    fast, exact = (tolerances(graph, symbols, cpu)["out"] for graph in graphs)
+    assert exact.relative < fast.relative < exact.relative + 16 * 2.0**-23
+
+
+@pytest.mark.parametrize("target", ["ascend-a2-emu", "ascend-950-emu", "tt-wormhole-emu"])
+def test_devices_take_fast_kernels(target: str) -> None:
+    a, b = inputs("bf16", (16, 64))
+    want = FORMULAS["chain"](a.astype(np.float64), b.astype(np.float64))
+    errors = [np.abs(computed("chain", p, a, b, target).astype(np.float64) - want).mean() for p in ("fast", "exact")]
+    assert errors[0] < errors[1] if target.startswith("ascend") else errors[0] == errors[1]
