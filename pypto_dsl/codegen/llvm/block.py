@@ -82,9 +82,9 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
     if down and len(down) != len(block.reduces):
         raise CompilerBug("codegen/llvm", "a Block reduces along rows and along columns at once")
 
-    def reduced_columns(fetches: bool) -> None:
-        lanes.fetches = fetches
-        _columns(b, lanes, row_count, column_count, rows, [(r, columns[r.target.name]) for r in down])
+    def reduced_columns(large: bool) -> None:
+        together = 1 if lanes.heavy() else _ROWS_FROM_MEMORY if large else _ROWS_TOGETHER
+        _columns(b, lanes, row_count, column_count, rows, [(r, columns[r.target.name]) for r in down], together)
 
     if down:
         _where(b, context.large, reduced_columns)
@@ -104,10 +104,10 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
         if not block.reduces:
             _row(b, lanes, number, column_count, cols)
         else:
-            _where(b, context.large, lambda fetches: reduced(number, fetches))
+            _where(b, context.large if lanes.fetched() else None, lambda large: reduced(number, large))
 
-    def reduced(number: Value, fetches: bool) -> None:
-        lanes.fetches = fetches
+    def reduced(number: Value, large: bool) -> None:
+        lanes.fetches = large
         _reduced_row(b, lanes, number, column_count, cols, context)
 
     each(b, row_count, rows, row, "row")
@@ -428,7 +428,7 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
     pairs = parts // 2
 
     # the next row, or what is farther on in a long one: processors do not look beyond a page
-    fetched = [(view, b.intrinsic("llvm.smin", view.row_stride, _FAR)) for view in lanes.fetched()]
+    fetched = [(view, b.intrinsic("llvm.smin", view.row_stride, _FAR)) for view in (lanes.fetched() if lanes.fetches else ())]
 
     def turn(column: Value, carried: list[Value]) -> list[Value]:
         result: list[Value] = list(carried)
@@ -457,12 +457,13 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
 # ---- reductions down the rows -----------------------------------------------------------------------------------------------
 
 _ROWS_TOGETHER = 4  # rows added per visit of an accumulator, in order: as many streams, and a quarter of its traffic
+_ROWS_FROM_MEMORY = 8  # the same where rows come from memory: the more streams, the more the processor has fetched by itself
 
 
-def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:
-    """Add the Block's rows to the column states, in blocks of 256 rows; memory is read along the rows."""
+def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, targets: Sequence[tuple[t.Reduce, ColumnState]],
+             together: int) -> None:
+    """Add the Block's rows to the column states, in blocks of 256 rows; memory is read along ``together`` rows at a time."""
     ordered = [state for reduce, state in targets if reduce.kind in sums.ORDERED]
-    together = 1 if lanes.heavy() else _ROWS_TOGETHER
     # one set of per-row values for each row that is in work at the same time
     each_row = [lanes, *(Lanes(b, lanes.block, lanes.context) for _ in range(together - 1))]
     for other in each_row[1:]:
@@ -492,9 +493,6 @@ def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, 
         lanes.before_row(number)
 
     def step(columns: Sequence[Value], mask: Value | None) -> None:
-        for view in each_row[0].fetched() if mask is None else ():
-            for number in numbers:
-                _fetch(b, view, number + len(numbers), columns)
         types = [Type(memory_element(state.dtype), width) for _, state in targets]
         places = [[b.offset(state.values, column, ty.element) for (_, state), ty in zip(targets, types, strict=True)] for column in columns]
         accumulators = [[b.load(ty, place) for ty, place in zip(types, mine, strict=True)] for mine in places]

@@ -126,9 +126,10 @@ class _Kernel:
         return self.b.compare("slt", limit, evaluate(self.b, total, self.scope))
 
     def _reduces_once(self) -> bool:
-        """Whether all that the kernel does with its operands is to reduce them."""
-        blocks = [s for s in _all(self.kernel) if isinstance(s, t.Block)]
-        return len(blocks) == 1 and bool(blocks[0].reduces)
+        """Whether all that the kernel does with its operands is to reduce them, whatever it does with the results."""
+        operands = {s.buffer.name for s in _all(self.kernel) if isinstance(s, t.Load)}
+        readers = [s for s in _all(self.kernel) if any(r.buffer.name in operands for r in reads(s))]
+        return len(readers) == 1 and isinstance(readers[0], t.Block) and bool(readers[0].reduces)
 
     def _written_once(self, statement: t.Statement) -> bool:
         """Whether a statement writes straight to memory that the kernel does not look at again."""

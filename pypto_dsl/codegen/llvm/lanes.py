@@ -186,11 +186,10 @@ class Lanes:
             self.b.store(word, pointer, 4 * word.type.lanes if past_caches else 2, ", !nontemporal !0" if past_caches else "")
 
     def fetched(self) -> list[View]:
-        """What is worth fetching ahead: dense matrices of a Block that reads memory once."""
-        if not self.fetches:
-            return []
+        """What is worth fetching ahead when it comes from memory: dense matrices. Processors keep up by themselves with elements of 16
+        bits, which take more instructions a byte. [measured on Zen 4]"""
         leaves = [o for o in self._operands() if isinstance(o, t.ReadBuffer) and o.how == "full"]
-        return [v for v in (self._view(o.buffer) for o in leaves) if v.column_stride.name == "1"]
+        return [v for v in (self._view(o.buffer) for o in leaves) if v.column_stride.name == "1" and v.dtype.itemsize > 2]
 
     def _view(self, buffer: t.Buffer) -> View:
         view = self.context.views.get(buffer.name)
