@@ -5,7 +5,7 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
@@ -289,18 +289,12 @@ class Kernel:
         return next((node_span(a, self.function.__code__.co_filename) for a in every if a.arg == name), None)
 
     def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-        try:
-            bound = self.signature.bind(*args, **kwargs)
-        except TypeError as wrong:
-            raise error("PT714", f"{self.name}: {wrong}", here(),
-                        help=f"call {self.name}({', '.join(self.signature.parameters)})") from None
-        bound.apply_defaults()
         tensors: dict[str, TensorArgument] = {}
         floats: dict[str, Any] = {}
         integers: dict[str, int] = {}
         fixed: dict[str, Any] = {}
         annotations = self.annotations
-        for name, x in bound.arguments.items():
+        for name, x in self._bound(args, kwargs):
             promise = annotations.get(name)
             if isinstance(promise, Annotation) or promise is Tensor or is_array(x):
                 tensors[name] = self._tensor(name, x, promise if isinstance(promise, Annotation) else Annotation())
@@ -312,6 +306,19 @@ class Kernel:
                 self._refuse_arrays(name, x)
                 fixed[name] = x
         return Arguments(tensors, floats, integers, fixed)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+        """The value of every parameter, defaults included. Raises PT714 for arguments that do not fit the signature."""
+        plain = self._plain_parameters
+        if plain is not None and not kwargs and len(args) == len(plain):
+            return [(name, x) for (name, _), x in zip(plain, args, strict=True)]
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as wrong:
+            raise error("PT714", f"{self.name}: {wrong}", here(),
+                        help=f"call {self.name}({', '.join(self.signature.parameters)})") from None
+        bound.apply_defaults()
+        return bound.arguments.items()
 
     def _tensor(self, name: str, x: Any, promise: Annotation) -> TensorArgument:
         if is_array(x):
@@ -346,7 +353,7 @@ class Kernel:
         with self._lock:
             found = self._lookup(key)
             if found is None:
-                found = self._capture(arguments)
+                found = self._capture(arguments, key)
             self._last = found
             return found
 
@@ -356,7 +363,7 @@ class Kernel:
                 return entry
         return None
 
-    def _capture(self, arguments: Arguments) -> Specialisation:
+    def _capture(self, arguments: Arguments, key: Key) -> Specialisation:
         why = ""
         while True:
             try:
@@ -373,7 +380,7 @@ class Kernel:
                 floats = dict(arguments.floats)
                 fixed = {**arguments.fixed, needed.parameter: floats.pop(needed.parameter)}
                 arguments = Arguments(arguments.tensors, floats, arguments.integers, fixed)
-        key = self._key(arguments)
+                key = self._key(arguments)
         earlier = len(self._made)
         read = self._changed_read(key)
         because = (lambda: read or self._reason(key, earlier)) if not why else lambda: f"{read or self._reason(key, earlier)} ({why})"

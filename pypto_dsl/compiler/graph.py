@@ -94,11 +94,14 @@ class Op:
                  tile: tuple[int, ...] | None = None, names: Sequence[str] = ()) -> None:
         self.opcode = opcode
         self.operands = tuple(operands)
-        self.attributes: dict[str, Attribute] = dict(sorted(attributes.items())) if attributes else {}
+        self.attributes: dict[str, Attribute] = {} if not attributes else dict(sorted(attributes.items()))
         self.regions = tuple(regions)
         self.span = span
         self.tile = tile
-        self.results = tuple([Value(t, names[i] if i < len(names) else "", self) for i, t in enumerate(types)])
+        if len(types) == 1:
+            self.results: tuple[Value, ...] = (Value(types[0], names[0] if names else "", self),)
+        else:
+            self.results = tuple([Value(t, names[i] if i < len(names) else "", self) for i, t in enumerate(types)])
 
     def attributes_with(self, **changed: Attribute) -> dict[str, Attribute]:
         """The attributes with some of them changed or added, for `Builder.clone`."""

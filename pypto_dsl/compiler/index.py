@@ -135,8 +135,10 @@ class Index:
 
     def substitute(self, values: Mapping[str, IndexLike]) -> Index:
         """Replace variables by Indexes or integers, simplifying again."""
-        if not (self.variables() & values.keys()):
+        if self.variables().isdisjoint(values):
             return self
+        if self.name is not None:
+            return as_index(values[self.name])
         total = as_index(0)
         for monomial, coefficient in self.terms:
             product = as_index(coefficient)

@@ -89,7 +89,7 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
     graph = Graph(name, options=options.meaning(), span=span)
     trace = Trace(graph)
     trace.observing = observing
-    trace.tiles = replace(outside())
+    trace.tiles = outside().copied()
     trace.functions[id(function.__code__)] = function
     trace.taken.update(signature.parameters)
     parameters: dict[str, Value] = {}
@@ -237,8 +237,9 @@ def _lost_rebinds(trace: Trace, graph: Graph, parameters: Mapping[str, Value], h
 def _rounded_integers(graph: Graph) -> list[Diagnostic]:
     """Operations whose promotion turns integers into a float that does not hold them all."""
     found: list[Diagnostic] = []
-    values = [*graph.parameters, *(r for op in walk(graph.body) for r in op.results)]
-    if not any(dtype.is_integer for dtype in {v.type.dtype for v in values if not v.type.weak}):
+    dtypes = {v.type.dtype for v in graph.parameters}
+    dtypes.update([r.type.dtype for op in walk(graph.body) for r in op.results if not r.type.weak])
+    if not any(dtype.is_integer for dtype in dtypes):
         return found
     for op in walk(graph.body):
         definition = REGISTRY.get(op.opcode)
@@ -283,8 +284,9 @@ def _lint(trace: Trace, graph: Graph, name: str, span: Span) -> tuple[Diagnostic
     found += _dropped_axes(graph)
     found += partial_writes(graph)
     alive: set[Value] = set(graph.parameters) | set(graph.results())
-    for op in walk(graph.body):
-        alive.update(op.results)
+    if trace.local_writes:
+        for op in walk(graph.body):
+            alive.update(op.results)
     for write in trace.local_writes:
         if write.value not in alive and write.value.op is not None and write.value.op.opcode != "full":
             place = Label(write.span) if write.span else None

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,9 @@ from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import ceildiv as ceildiv_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
-from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, nearest_argument, signature_text
+from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, apply, nearest_argument, signature_text
+from pypto_dsl.compiler.ops.definition import operand as operand_of
+from pypto_dsl.compiler.ops.definition import record as record_use
 from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.compiler.promotion import PromotionError
 from pypto_dsl.frontend import eager, fixes, scalar
@@ -29,6 +31,7 @@ from pypto_dsl.frontend.tensor import Tensor, assemble_into, expanded, filled, h
 from pypto_dsl.frontend.trace import Cell, Trace, as_shape, current, need, whole
 from pypto_dsl.frontend.vocabulary import Element, dtype_meant
 
+_PYTHON_NUMBERS = frozenset({int, float, bool})
 # Entries of the op table that have another spelling here.
 INTERNAL = frozenset({"constant", *TEXT_ONLY})
 
@@ -43,6 +46,8 @@ def operand(trace: Trace, parameter: Parameter, x: Any) -> Any:
     """
     if isinstance(x, Tensor):
         return x.value
+    if type(x) in _PYTHON_NUMBERS:
+        return x
     if is_symbolic(x):
         return trace.number(x)
     if isinstance(x, Element):
@@ -84,23 +89,29 @@ def record(definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any]
 
 def record_values(trace: Trace, definition: OpDefinition, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """As `record`, giving Values."""
-
-    def convert(parameter: Parameter | None, x: Any) -> Any:
-        return x if parameter is None else operand(trace, parameter, x) if parameter.kind == "tensor" else attribute(parameter.name, x)
-
-    def run() -> Any:
-        # numbers are recorded as part of the operation, so that they carry its span
-        given = [convert(p, x) for p, x in zip(definition.parameters_of(len(args)), args, strict=False)]
-        named = {k: convert(definition.parameter_named(k), x) for k, x in kwargs.items()}
-        return definition(*given, **named)
-
     try:
-        made = trace.emit(run)
+        made = trace.emit(_recorded, trace, definition, args, kwargs)
     except PromotionError as refused:
         raise _with_fix(refused, definition, args) from None
     if trace.tiles.vector is not None:
         check_tile(trace.tiles, definition, made if isinstance(made, Value) else made[0])
     return made
+
+
+def _recorded(trace: Trace, definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """One use with what the user gave. Numbers are recorded as part of the operation, so that they carry its span."""
+    builder = trace.builder
+    if definition.takes_operands_alone and not kwargs and len(args) == len(definition.parameters):  # most uses: shorter, and the same
+        operands = [trace.read(x.cell) if type(x) is Tensor and x.owner is trace else
+                    operand_of(definition, p, operand(trace, p, x), builder) for p, x in zip(definition.parameters, args, strict=True)]
+        return apply(definition, operands, {}, builder)
+    given = [_converted(trace, p, x) for p, x in zip(definition.parameters_of(len(args)), args, strict=False)]
+    named = {k: _converted(trace, definition.parameter_named(k), x) for k, x in kwargs.items()} if kwargs else kwargs
+    return record_use(definition, given, named, builder)
+
+
+def _converted(trace: Trace, parameter: Parameter | None, x: Any) -> Any:
+    return x if parameter is None else operand(trace, parameter, x) if parameter.kind == "tensor" else attribute(parameter.name, x)
 
 
 def _with_fix(refused: PromotionError, definition: OpDefinition, args: Sequence[Any]) -> PromotionError:
@@ -447,9 +458,10 @@ def bytes_of(dtype: DType) -> int:
 
 def operator_call(name: str) -> Callable[..., Any]:
     """The function behind an operator."""
+    definition, what = REGISTRY[name], f"`{name}`"
+
     def call(a: Any, b: Any) -> Any:
-        trace = need(f"`{name}`")
-        return wrap(record_values(trace, REGISTRY[name], (a, b), {}))
+        return wrap(record_values(need(what), definition, (a, b), {}))
 
     return call
 
@@ -475,11 +487,12 @@ def _method(name: str, reflected: bool = False) -> Callable[..., Any]:
     call = operator_call(name)
 
     def method(self: Tensor, other: Any) -> Any:
-        if isinstance(other, _NO_OPERANDS) and not isinstance(other, np.generic) and name not in ("eq", "ne"):
-            raise error("PT200", f"`{name}` takes tensors and numbers, and got {value_text(other)}", here(),
-                        help="pass the values as an array: a parameter of the kernel; pypto.full(shape, value, dtype) makes a tensor")
-        if not _takes(other):
-            return NotImplemented
+        if type(other) is not Tensor and type(other) not in _PYTHON_NUMBERS:
+            if isinstance(other, _NO_OPERANDS) and not isinstance(other, np.generic) and name not in ("eq", "ne"):
+                raise error("PT200", f"`{name}` takes tensors and numbers, and got {value_text(other)}", here(),
+                            help="pass the values as an array: a parameter of the kernel; pypto.full(shape, value, dtype) makes a tensor")
+            if not _takes(other):
+                return NotImplemented
         return call(other, self) if reflected else call(self, other)
 
     return method

@@ -169,7 +169,7 @@ tiles_outside: Callable[[], TileState | None] = _SET.get
 
 def leave_tiles(state: TileState) -> None:
     """What a kernel set last can be read after it, and is not handed to the next kernel."""
-    _LEFT.set(replace(state))
+    _LEFT.set(state.copied())
 
 
 def _read() -> TileState:

@@ -19,16 +19,14 @@ def settle(graph: Graph, forwards: Mapping[Value, Value], observed: bool = False
         return
     prune(graph)
     _unify(graph)
-    whole = {op.result: op.operands[1] for op in walk(graph.body) if _is_whole(op)}
+    whole = {op.result: op.operands[1] for op in walk(graph.body) if op.opcode == "insert" and _is_whole(op)}
     if whole:
         _forward(graph, whole)
         prune(graph)
 
 
 def _is_whole(op: Op) -> bool:
-    """Whether a write replaces every element, so that its value can stand for it."""
-    if op.opcode != "insert":
-        return False
+    """Whether a write (an `insert`) replaces every element, so that its value can stand for it."""
     into, value = (o.type for o in op.operands)
     offsets = op.attributes["offsets"]
     return into == value and into.valid is None and all(o == as_index(0) for o in offsets)  # type: ignore[union-attr]
@@ -83,9 +81,9 @@ class _Liveness:
         self.slot_of: dict[Value, tuple[Op, int]] = {}
         self.reads: dict[str, Value] = {}
         for op in walk(graph.body):
-            if op.opcode == "loop":
-                self.slot_of.update({a: (op, k) for k, a in enumerate(op.regions[0].arguments)})
             if op.regions:
+                if op.opcode == "loop":
+                    self.slot_of.update({a: (op, k) for k, a in enumerate(op.regions[0].arguments)})
                 self.slot_of.update({r: (op, k) for k, r in enumerate(op.results)})
             elif op.opcode == "load_scalar" and op.attributes["symbol"]:
                 self.reads[str(op.attributes["symbol"])] = op.result
@@ -153,6 +151,8 @@ def live_values(graph: Graph, forwards: Mapping[Value, Value]) -> set[Value]:
 
 def prune(graph: Graph) -> None:
     """Drop operations, results of loops and branches, and symbols that no output needs."""
+    if _prune_straight(graph):
+        return
     liveness = _Liveness(graph)
     liveness.sweep(graph.body)
     loops = {str(op.attributes["index"]) for op in walk(graph.body) if op.opcode == "loop"}
@@ -160,6 +160,22 @@ def prune(graph: Graph) -> None:
         unread = symbol.kind == "element" and liveness.reads.get(symbol.name) not in liveness.live
         if unread or (symbol.kind == "loop" and symbol.name not in loops):
             del graph.symbols[symbol.name]
+
+
+def _prune_straight(graph: Graph) -> bool:
+    """`prune` of a graph that is one straight line and reads no elements as extents; False for another, which is left as it is."""
+    live = set(graph.results())
+    kept = []
+    for op in reversed(graph.body.ops):
+        if op.regions or op.opcode == "load_scalar":
+            return False
+        if not live.isdisjoint(op.results):
+            live.update(op.operands)
+            kept.append(op)
+    graph.body.ops = kept[::-1]
+    for name in [s.name for s in graph.symbols.values() if s.kind in ("element", "loop")]:
+        del graph.symbols[name]
+    return True
 
 
 # ---- extents that must agree -------------------------------------------------------------------------------------------------
@@ -196,7 +212,7 @@ def _unify(graph: Graph) -> None:
 
 def _rename(graph: Graph, names: dict[str, Index]) -> None:
     values: dict[str, Any] = dict(names)
-    kinds: dict[TensorType, TensorType] = {}
+    kinds: dict[int, tuple[TensorType, TensorType]] = {}  # by identity, which values share: to hash one takes longer than to rename it
 
     def index(x: Index) -> Index:
         return x if x.constant is not None else x.substitute(values)
@@ -207,17 +223,17 @@ def _rename(graph: Graph, names: dict[str, Index]) -> None:
         return tuple(map(attribute, x)) if isinstance(x, tuple) else x
 
     def renamed(kind: TensorType) -> TensorType:
-        if all(e.constant is not None for e in (*kind.shape, *(kind.valid or ()))):
+        if not [e for e in (*kind.shape, *(kind.valid or ())) if e.constant is None]:
             return kind
         shape = tuple(map(index, kind.shape))
         valid = None if kind.valid is None else tuple(map(index, kind.valid))
         return TensorType(kind.dtype, shape, kind.weak, None if valid == shape else valid)
 
     def retype(value: Value) -> None:
-        found = kinds.get(value.type)
+        found = kinds.get(id(value.type))
         if found is None:
-            found = kinds[value.type] = renamed(value.type)
-        value.type = found
+            found = kinds[id(value.type)] = value.type, renamed(value.type)
+        value.type = found[1]
 
     for parameter in graph.parameters:
         retype(parameter)
@@ -227,8 +243,8 @@ def _rename(graph: Graph, names: dict[str, Index]) -> None:
         for region in op.regions:
             for argument in region.arguments:
                 retype(argument)
-        for key, x in op.attributes.items():
-            op.attributes[key] = attribute(x)
+        if op.attributes:
+            op.attributes = {key: attribute(x) for key, x in op.attributes.items()}
 
 
 __all__ = ["indexes_in", "live_values", "prune", "settle"]

@@ -29,6 +29,8 @@ _makers: dict[int, tuple[CodeType, _Maker]] = {}
 _own: dict[str, bool] = {}
 _trees: dict[str, tuple[list[str], ast.Module | None]] = {}
 _names: dict[_Place, tuple[str, ...]] = {}
+# What `here_and_names` finds at an instruction of a user's code.
+_sites: dict[tuple[int, int], tuple[Span, tuple[str, ...]]] = {}
 
 
 def is_own(code: CodeType) -> bool:
@@ -93,20 +95,27 @@ def here() -> Span | None:
 
 def here_and_names() -> tuple[Span | None, tuple[str, ...]]:
     """The innermost user span, and the names its value is assigned to, through `return` into the caller's assignment."""
-    frame: FrameType | None = sys._getframe(1)
-    place: _Place | None = None
+    frame: FrameType | None = sys._getframe(3)  # who asks is not the user, nor is who asks them
+    span: Span | None = None
     while frame is not None:
-        known = _makers.get(id(frame.f_code))  # `_maker`, without a call for each of our own frames in between
+        code = frame.f_code
+        known = _makers.get(id(code))  # `_maker`, without a call for each of our own frames in between
         if (known[1] if known is not None else _maker(frame)) == "user":
-            this = _place(frame)
-            place = place or this
-            bound = _names.get(this, ())
+            found, bound = _sites.get((id(code), frame.f_lasti)) or _site(frame)
+            if span is None:
+                span = found
             if bound is not RETURNED:
-                return _span(place), bound
-        elif frame.f_code.co_name == "capture":
+                return span, bound
+        elif code.co_name == "capture":
             break
         frame = frame.f_back
-    return (_span(place) if place is not None else None), ()
+    return span, ()
+
+
+def _site(frame: FrameType) -> tuple[Span, tuple[str, ...]]:
+    place = _place(frame)
+    found = _sites[id(frame.f_code), frame.f_lasti] = _span(place), _names.get(place, ())
+    return found
 
 
 def node_span(node: ast.expr | ast.stmt | ast.arg, file: str) -> Span:
@@ -157,7 +166,7 @@ def statements(tree: ast.AST) -> Iterator[ast.stmt]:
 
 def forget_sources() -> None:
     """Drop every cached tree and name; measurements of cold capture start here."""
-    for table in (_trees, _names, _positions, _own, _makers):
+    for table in (_trees, _names, _sites, _positions, _own, _makers):
         table.clear()
 
 
@@ -175,6 +184,7 @@ def _record_names(tree: ast.Module, file: str) -> None:
     def put(node: ast.expr | ast.stmt, names: tuple[str, ...]) -> None:
         _names[file, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or 0] = names
 
+    _sites.clear()
     for node in statements(tree):
         if isinstance(node, ast.Assign):
             target = node.targets[0]

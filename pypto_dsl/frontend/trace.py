@@ -113,6 +113,10 @@ class TileState:
     matrix: tuple[Any, ...] | None = None
     label: str = ""
 
+    def copied(self) -> TileState:
+        """The same, to be changed apart."""
+        return TileState(**vars(self))
+
 
 class NeedsValue(BaseException):
     """Python needs the number behind a run-time float: the kernel is captured again, specialised on it."""
@@ -188,6 +192,8 @@ class Trace:
 
     def read(self, cell: Cell, depth: int | None = None) -> Value:
         """The value a variable names. Raises PT120 when the region that made it has ended."""
+        if depth is None and (known := self.frames[-1].values.get(cell)) is not None:
+            return known
         depth = len(self.frames) - 1 if depth is None else depth
         if cell.lens is not None:
             return self._through(cell, depth)
@@ -231,19 +237,20 @@ class Trace:
 
     # ---- operations ----------------------------------------------------------------------------------------------------------
 
-    def emit(self, record: Callable[[], Any], span: Span | None = None) -> Any:
-        """Run ``record``, which records operations, with the user's span and tile; results take the names they are bound to."""
-        where, names = here_and_names()
+    def emit(self, record: Callable[..., Any], *given: Any) -> Any:
+        """Record operations by ``record`` of ``given``, with the user's span and tile; results take the names they are bound to."""
         builder = self.builder
         saved = builder.span
-        builder.span, builder.tile = span or where, self.tiles.vector
+        builder.span, names = here_and_names()
+        builder.tile = self.tiles.vector
         try:
-            made = record()
+            made = record(*given)
         finally:
             builder.span = saved
-        for value, name in zip(made if isinstance(made, tuple) else (made,), names, strict=False):
-            if name and not value.name:
-                value.name = name
+        if names:
+            for value, name in zip(made if isinstance(made, tuple) else (made,), names, strict=False):
+                if name and not value.name:
+                    value.name = name
         return made
 
     def number(self, x: Any, dtype: DType | None = None) -> Value:

@@ -152,3 +152,20 @@ def test_outside_kernels_it_is_an_array() -> None:
         assert made.dtype == (np.float32 if dtype is not None else np.bool_ if value == [[True]] else np.int32)
     assert pypto.constant(np.arange(3, dtype=np.int64)).dtype == np.int64
     assert recorded(lambda: pypto.constant(1, I64))[0].dtype is I64 and recorded(lambda: pypto.constant(True))[0].dtype is BOOL
+
+
+@pytest.mark.parametrize("wide", [F16, BF16, F32, F64], ids=str)
+@pytest.mark.parametrize("narrow", [F16, BF16, F32, F64], ids=str)
+def test_a_typed_number_has_the_digits_of_its_dtype(narrow: DType, wide: DType) -> None:
+    """0.1 as an f32 is 0.10000000149 in f64, wherever it is promoted."""
+
+    @pypto.jit
+    def added(x: pypto.Tensor(), out: pypto.Tensor()) -> None:
+        out[:] = pypto.cast(x + pypto.Element(narrow, 0.1), pypto.DT_DOUBLE)
+
+    x, out = np.zeros(4, wide.numpy), np.zeros(4)
+    added(x, out)
+    wanted = np.asarray(0.1).astype(narrow.numpy).astype(np.float64)
+    assert (out == wanted).all()
+    added.run(x, out, target="interpreter")
+    assert (out == wanted).all()

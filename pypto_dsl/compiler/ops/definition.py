@@ -21,7 +21,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, Union
+from typing import Any, Protocol, Union
 
 import numpy as np
 
@@ -43,19 +43,26 @@ else:
     Number = int | float | bool
 
 
-class Call(NamedTuple):
-    """One use of an operation while it is being checked: operands in signature order (None where absent), attributes complete."""
+class Call:
+    """One use of an operation while it is being checked: operands in signature order (None where absent), attributes complete.
 
-    name: str
-    operands: tuple[Value | None, ...]
-    attributes: Mapping[str, Any]
-    graph: Graph
-    span: Span | None
+    ``present`` are the operands that are there.
+    """
+
+    __slots__ = ("attributes", "graph", "name", "operands", "present", "span")
+
+    def __init__(self, name: str, operands: Sequence[Value | None], attributes: Mapping[str, Any], graph: Graph, span: Span | None) -> None:
+        self.name = name
+        self.operands = operands
+        self.present = [o for o in operands if o is not None]
+        self.attributes = attributes
+        self.graph = graph
+        self.span = span
 
     @property
     def types(self) -> tuple[TensorType, ...]:
         """Types of the operands that are present."""
-        return tuple(o.type for o in self.operands if o is not None)
+        return tuple([o.type for o in self.present])
 
     def refuse(self, code: str, message: str, **more: Any) -> Exception:
         """The error of this use, with the operation's span unless one is given."""
@@ -191,8 +198,22 @@ class OpDefinition:
         """The parameter of this name."""
         return next((p for p in self.parameters if p.name == name), None)
 
+    @functools.cached_property
+    def takes_operands_alone(self) -> bool:
+        """Whether it has no attributes, and takes one tensor in each place."""
+        return not self.attributes and not self.is_variadic
+
+    @functools.cached_property
+    def accepted(self) -> frozenset[DType] | None:
+        """`dtypes` as a set."""
+        return None if self.dtypes is None else frozenset(self.dtypes)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return record(self, args, kwargs)
+        builder = _BUILDER.get()
+        if builder is None:
+            raise error("PT125", f"pypto.{self.name} is called outside a kernel",
+                        help="call it in a function decorated with @pypto.jit, or pass NumPy arrays to evaluate it")
+        return record(self, args, kwargs, builder)
 
 
 REGISTRY: dict[str, OpDefinition] = {}
@@ -270,24 +291,20 @@ def _is_stub(function: Callable[..., Any]) -> bool:
 # ---- recording -----------------------------------------------------------------------------------------------------
 
 
-def record(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def record(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, Any], builder: Builder) -> Any:
     """Check one use of an operation and append it; returns its result Value, or a tuple of them.
 
-    Raises KernelError: PT125 outside `building`, PT110 wrong arguments, PT201.. dtypes, PT301.. shapes.
+    Raises KernelError: PT110 wrong arguments, PT201.. dtypes, PT301.. shapes.
     """
-    builder = _BUILDER.get()
-    if builder is None:
-        raise error("PT125", f"pypto.{definition.name} is called outside a kernel",
-                    help="call it in a function decorated with @pypto.jit, or pass NumPy arrays to evaluate it")
     operands: list[Value | None] = []
     attributes: dict[str, Any] = {}
     for parameter, given in zip(definition.parameters, _bind(definition, args, kwargs, builder), strict=True):
         if parameter.kind == "attribute":
             attributes[parameter.name] = _checked_attribute(definition, parameter, given, builder)
         elif parameter.variadic:
-            operands += [_operand(definition, parameter, v, builder) for v in given]
+            operands += [operand(definition, parameter, v, builder) for v in given]
         else:
-            operands.append(_operand(definition, parameter, given, builder))
+            operands.append(operand(definition, parameter, given, builder))
     for (attribute, value), other in definition.variants.items():
         if attributes[attribute] == value:
             definition = REGISTRY[other]
@@ -299,14 +316,13 @@ def record(definition: OpDefinition, args: Sequence[Any], kwargs: Mapping[str, A
 def apply(definition: OpDefinition, operands: Sequence[Value | None], attributes: Mapping[str, Any], builder: Builder,
           span: Span | None = None, names: Sequence[str] = ()) -> Any:
     """Type, shape-check and append an operation over Values and complete attributes."""
-    call = Call(definition.name, tuple(operands), attributes, builder.graph, span or builder.span)
-    present = [o for o in operands if o is not None]
+    call = Call(definition.name, operands, attributes, builder.graph, span or builder.span)
     result_types = derive(definition, call)
-    stored = stored_attributes(definition, attributes)
-    if len(present) != len(operands):
+    stored = stored_attributes(definition, attributes) if attributes else {}
+    if len(call.present) != len(operands):
         stored["absent"] = tuple(i for i, o in enumerate(operands) if o is None)
-    made = builder.add(definition.name, present, result_types, stored, span=span, names=names)
-    return made.result if len(made.results) == 1 else made.results
+    results = builder.add(definition.name, call.present, result_types, stored, span=span, names=names).results
+    return results[0] if len(results) == 1 else results
 
 
 def derive(definition: OpDefinition, call: Call) -> tuple[TensorType, ...]:
@@ -316,28 +332,36 @@ def derive(definition: OpDefinition, call: Call) -> tuple[TensorType, ...]:
     """
     typing_ = definition.types(call)
     _check_dtypes(definition, call, typing_)
-    present = [o for o in call.operands if o is not None]
     shapes = definition.shape(call)
-    _check_numbers(call, present, typing_)
-    return tuple([
-        TensorType(a.dtype, shape, a.weak, live_extents(definition.name, definition.family, present, call.attributes, shape, call.graph))
-        for a, shape in zip(typing_.results, shapes, strict=True)
-    ])
+    present = call.present
+    if [o for o in present if o.type.weak]:
+        _check_numbers(call, present, typing_)
+    if len(typing_.results) == len(shapes) == 1:
+        return (_result_type(definition, call, typing_.results[0], shapes[0]),)
+    return tuple([_result_type(definition, call, a, shape) for a, shape in zip(typing_.results, shapes, strict=True)])
+
+
+def _result_type(definition: OpDefinition, call: Call, a: AType, shape: tuple[Index, ...]) -> TensorType:
+    valid = live_extents(definition.name, definition.family, call.present, call.attributes, shape, call.graph)
+    if call.present:
+        like = call.present[0].type  # shared where it can be: types are many, and compared and renamed by what they are
+        if like.shape is shape and like.dtype is a.dtype and like.weak is a.weak and like.valid is valid:
+            return like
+    return TensorType(a.dtype, shape, a.weak, valid)
 
 
 def stored_attributes(definition: OpDefinition, attributes: Mapping[str, Any]) -> dict[str, Any]:
     """What an Op keeps of complete attributes: None is left out where it is the default, and said elsewhere (`argmax(x, dim=None)`)."""
-    if not attributes:
-        return {}
     silent = {p.name for p in definition.attributes if p.default is None or p.default is inspect.Parameter.empty}
     return {k: v for k, v in attributes.items() if v is not None or k not in silent}
 
 
 def _check_dtypes(definition: OpDefinition, call: Call, typing_: Typing) -> None:
     """PT203 for a dtype that the operation has no meaning on: what it computes in, and the 8-bit floats, which are storage."""
-    accepted = definition.dtypes
-    if accepted is None or (typing_.typing.compute in accepted and not [d for d in typing_.casts if d not in accepted]):
+    known = definition.accepted
+    if known is None or (typing_.typing.compute in known and known.issuperset(typing_.typing.operand_casts)):
         return
+    accepted = definition.dtypes or ()
     operands = [d for d in typing_.casts if d.kind == "float" and d.bits == 8]
     for dtype in (*operands, typing_.typing.compute):
         if dtype in accepted or dtype.kind == "block":
@@ -352,9 +376,10 @@ def _check_dtypes(definition: OpDefinition, call: Call, typing_: Typing) -> None
 def _check_numbers(call: Call, present: Sequence[Value], typing_: Typing) -> None:
     """Refuse (PT204) a Python number that does not fit the dtype it lands on, at the user's line."""
     for value, landing in zip(present, typing_.typing.landings, strict=False):
-        if value.op is None or value.op.opcode != "constant" or not value.type.weak:
+        if not value.type.weak or value.op is None or value.op.opcode != "constant":
             continue
-        if why := misfit(typing.cast(float, value.op.attributes["value"]), landing):
+        number: Any = value.op.attributes["value"]
+        if why := misfit(number, landing):
             raise call.refuse("PT204", f"{call.name}: {why}",
                               help="cast the tensor to a wider dtype first, pypto.cast(x, pypto.DT_INT32), or write a number that "
                           f"{landing} holds")
@@ -485,7 +510,8 @@ def default_text(value: Any) -> str:
     return f"pypto.{value.pypto}" if isinstance(value, DType) else value.name if isinstance(value, enum.Enum) else repr(value)
 
 
-def _operand(definition: OpDefinition, p: Parameter, given: Any, builder: Builder) -> Value | None:
+def operand(definition: OpDefinition, p: Parameter, given: Any, builder: Builder) -> Value | None:
+    """The Value of one operand: a number is recorded as a constant. Raises PT200 for what is no operand."""
     if isinstance(given, Value):
         return given
     if given is None and p.optional:
@@ -497,11 +523,16 @@ def _operand(definition: OpDefinition, p: Parameter, given: Any, builder: Builde
                 help="pass a tensor of the kernel; pypto.full([64, 64], 1.0) makes one of a number")
 
 
+_FLOAT = TensorType(F32, (), weak=True)  # of a Python float
+
+
 def constant(value: int | float | bool | np.generic, builder: Builder, dtype: DType | None = None) -> Value:
     """Record a scalar constant. Python numbers are weak (bool strong), NumPy scalars and an explicit dtype strong.
 
     Raises PT201 for a NumPy scalar whose dtype does not exist here.
     """
+    if dtype is None and type(value) is float:
+        return builder.add("constant", (), (_FLOAT,), {"value": value}).results[0]
     weak = False
     if dtype is None:
         if isinstance(value, np.generic):

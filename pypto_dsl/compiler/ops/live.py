@@ -148,7 +148,7 @@ MAKES_TAILS: set[str] = {"reshape"}  # operations whose result may be a tail alt
 def live_extents(name: str, family: str, operands: Sequence[Value], attributes: Mapping[str, Any], shape: Shape,
                  graph: Graph) -> Shape | None:
     """The live extents of a result, or None when they are its shape. The operations of `layout` enter their rules in `BY_NAME`."""
-    if name not in MAKES_TAILS and not [o for o in operands if o.type.valid is not None]:
+    if not [o for o in operands if o.type.valid is not None] and name not in MAKES_TAILS:
         return None
     rule = BY_NAME.get(name) or BY_FAMILY.get(family)
     live = rule(operands, attributes, shape, graph) if rule else broadcast(operands, len(shape))

@@ -40,9 +40,9 @@ def dropped_axis(call: Call) -> str:
     def rank(t: TensorType) -> int:
         return sum(e.constant != 1 for e in t.shape)
 
-    most = max(map(rank, call.types), default=0)
-    return next((o.op.opcode for o in call.operands if o is not None and o.op is not None and o.op.attributes.get("keepdim") is False
-                 and rank(o.type) < most), "")
+    reduced = [(o.op.opcode, o.type) for o in call.present if o.op is not None and o.op.attributes.get("keepdim") is False]
+    most = max(map(rank, call.types)) if reduced else 0
+    return next((opcode for opcode, made in reduced if rank(made) < most), "")
 
 
 def broadcast_shapes(call: Call, values: Sequence[Value]) -> Shape:
@@ -95,7 +95,7 @@ def _mismatch(call: Call, values: Sequence[Value], axis: int) -> Exception:
 
 def broadcast(call: Call) -> tuple[Shape, ...]:
     """All operands broadcast together."""
-    return (broadcast_shapes(call, [o for o in call.operands if o is not None]),)
+    return (broadcast_shapes(call, call.present),)
 
 
 def same(call: Call) -> tuple[Shape, ...]:

@@ -12,7 +12,6 @@ from pypto_dsl.compiler.promotion.atype import AType, strong, weak
 from pypto_dsl.compiler.promotion.families import OpTyping, assign, result_type
 from pypto_dsl.compiler.promotion.families import in_place as family_in_place
 from pypto_dsl.compiler.promotion.refusal import PromotionError
-from pypto_dsl.compiler.promotion.rules import RuleSet
 from pypto_dsl.compiler.promotion.rulesets import rule_set
 
 # Which dtypes an operation accepts, for the `dtypes` of definitions. FP8 and block formats are storage: moved and cast, not computed in.
@@ -37,14 +36,13 @@ def family(name: str) -> TypeRule:
     """The rule of a family of `promotion.families.FAMILIES`, over all tensor operands."""
 
     def rule(call: Call) -> Typing:
-        present = [o for o in call.operands if o is not None]
-        rules = rule_set(call.graph.rules)
+        present = call.present
         try:
-            return _known(rules, name, call.name, tuple([(o.type.dtype, o.type.weak) for o in present]))
+            return _known(call.graph.rules, name, call.name, tuple([(o.type.dtype, o.type.weak) for o in present]))
         except PromotionError:
             names = [o.name or f"operand {i}" for i, o in enumerate(present, 1)]
         try:
-            typing = result_type(rules, name, *map(atype, present), op=call.name, names=names)
+            typing = result_type(rule_set(call.graph.rules), name, *map(atype, present), op=call.name, names=names)
         except PromotionError as refused:
             raise refused.located(call.span) from None
         return Typing(typing, (typing.result,))
@@ -53,9 +51,9 @@ def family(name: str) -> TypeRule:
 
 
 @cache
-def _known(rules: RuleSet, family: str, name: str, types: tuple[tuple[DType, bool], ...]) -> Typing:
+def _known(rules: str, family: str, name: str, types: tuple[tuple[DType, bool], ...]) -> Typing:
     """A family's typing: dtypes and weakness alone decide it. Names and origins only take part in refusals, which are not kept."""
-    typing = result_type(rules, family, *(AType(*t) for t in types), op=name)
+    typing = result_type(rule_set(rules), family, *(AType(*t) for t in types), op=name)
     return Typing(typing, (typing.result,))
 
 

@@ -96,6 +96,11 @@ def cast_to(value: Value, dtype: DType, builder: Builder) -> Value:
     return builder.add("cast", (value,), (TensorType(dtype, value.type.shape, False, value.type.valid),), attributes).result
 
 
+def _rounded(value: int | float, dtype: DType) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.asarray(float(value), np.float64).astype(dtype.numpy if dtype.bits >= 16 else F32.numpy).astype(np.float64))
+
+
 def landed(made: Op, dtype: DType, builder: Builder) -> Value:
     """The constant as ``dtype``: rounded to nearest when a float; PT204 when an integer does not fit."""
     value = made.attributes["value"]
@@ -103,13 +108,14 @@ def landed(made: Op, dtype: DType, builder: Builder) -> Value:
         raise TypeError(f"a constant's value is a number, and this is {value!r}")
     if why := misfit(value, dtype):
         raise error("PT204", f"the number {value!r} does not land on {dtype}: {why}", builder.span or made.span)
+    own = made.result.type
+    if own.dtype.is_float and not own.weak:
+        value = _rounded(value, own.dtype)  # what it is, where more digits were written
     number: bool | int | float
     if dtype is BOOL:
         number = bool(value)
     elif dtype.is_float:
-        with np.errstate(over="ignore"):
-            rounded = np.asarray(float(value), dtype=np.float64)
-            number = float(rounded.astype(dtype.numpy if dtype.bits >= 16 else F32.numpy).astype(np.float64))
+        number = _rounded(value, dtype)
     else:
         number = int(value)
     attributes = {"value": number, "dtype": dtype}
