@@ -33,13 +33,13 @@ from pypto_dsl.frontend.capture import Arguments, Captured, capture
 from pypto_dsl.frontend.control import HOOKS
 from pypto_dsl.frontend.direct import MISSED, Direct, direct
 from pypto_dsl.frontend.keys import freeze, shown
-from pypto_dsl.frontend.options import KernelOptions, kernel_options, outside, tiles_outside
+from pypto_dsl.frontend.options import TILES, KernelOptions, kernel_options, outside, tiles_outside
 from pypto_dsl.frontend.rewrite import definition_of
 from pypto_dsl.frontend.scalar import SymbolicScalar
 from pypto_dsl.frontend.spans import here, node_span
 from pypto_dsl.frontend.tensor import Declared, Tensor
-from pypto_dsl.frontend.trace import NeedsValue, current
-from pypto_dsl.frontend.verify import pending
+from pypto_dsl.frontend.trace import CURRENT, NeedsValue, current
+from pypto_dsl.frontend.verify import GOLDENS, pending
 from pypto_dsl.frontend.vocabulary import Annotation, TileOpFormat
 
 Key = tuple[tuple[str, Any], ...]
@@ -130,7 +130,11 @@ class Kernel:
     and closures, and on tile shapes set outside it. Floats and dynamic extents are run-time values. Thread-safe, and picklable by name.
     """
 
+    __slots__ = ("__dict__", "__weakref__", "_entry")
+
     def __init__(self, function: FunctionType, options: KernelOptions) -> None:
+        # the launcher that a call is tried with before any Python runs (`_entered`): that of `_last`, or None
+        self._entry: Callable[..., bool] | None = None
         functools.update_wrapper(self, function)
         self.function = function
         self.options = options
@@ -177,7 +181,7 @@ class Kernel:
             launch = form.launch
             result = form.run(args) if launch is None else None if launch(*args) else MISSED
             if result is not MISSED:
-                self._last = found
+                self._last, self._entry = found, launch
                 return result
         viewed = None if kwargs else as_numpy(args)
         if viewed is not None:
@@ -243,12 +247,14 @@ class Kernel:
 
     def _again(self, shortcut: Shortcut, args: tuple[Any, ...], target: str) -> Any:
         """A call like an earlier one, with other arrays."""
-        self._last = shortcut.found
+        self._last, self._entry = shortcut.found, None
         if shortcut.direct is not None:
             result = shortcut.direct.run(args)
             if result is not MISSED:
                 if target == (self.options.target or targets.DEFAULT):
-                    self._repeated = shortcut.direct, shortcut.found
+                    self._repeated, self._entry = (shortcut.direct, shortcut.found), shortcut.direct.launch
+                    if self._entry is not None and type(self) is Kernel:
+                        self.__class__ = _entered()
                 return result
         check_outputs(self.name, [(name, args[i]) for i, name in shortcut.outputs])
         arrays: dict[str, Array] = {name: args[i] for i, name in shortcut.tensors} | shortcut.defaults
@@ -348,13 +354,13 @@ class Kernel:
         key = self._key(arguments)
         found = self._lookup(key)
         if found is not None:
-            self._last = found
+            self._last, self._entry = found, None
             return found
         with self._lock:
             found = self._lookup(key)
             if found is None:
                 found = self._capture(arguments, key)
-            self._last = found
+            self._last, self._entry = found, None
             return found
 
     def _lookup(self, key: Key) -> Specialisation | None:
@@ -480,6 +486,12 @@ class Kernel:
         hints += [f"{kind}: {text}" + (f" ({span})" if span else "") for kind, text, span in found.captured.hints]
         notes = [f"specialised for {s.describe()}: {s.reason}" for s in self.specializations()]
         return hints, notes + [warning.message for warning in found.captured.warnings]
+
+
+@functools.cache
+def _entered() -> type[Kernel]:
+    """The class of kernels that have been called again: repeated calls enter their launcher without a step of Python, where that can be."""
+    return targets.entered(Kernel, "_entry", Kernel.__call__, (CURRENT, TILES, GOLDENS)) or Kernel
 
 
 class _Shown:

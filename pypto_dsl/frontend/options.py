@@ -154,17 +154,17 @@ def reset_options() -> None:
 
 # ---- tile shapes -------------------------------------------------------------------------------------------------------------
 
-_SET: contextvars.ContextVar[TileState | None] = contextvars.ContextVar("tiles_set", default=None)
+TILES: contextvars.ContextVar[TileState | None] = contextvars.ContextVar("tiles_set", default=None)
 _LEFT: contextvars.ContextVar[TileState | None] = contextvars.ContextVar("tiles_left", default=None)
 
 
 def outside() -> TileState:
     """The tile shapes set outside kernels, with which every kernel begins."""
-    return _SET.get() or TileState()
+    return TILES.get() or TileState()
 
 
 # The tile shapes set outside kernels, or None. Every call of a kernel asks, so it is no function in Python.
-tiles_outside: Callable[[], TileState | None] = _SET.get
+tiles_outside: Callable[[], TileState | None] = TILES.get
 
 
 def leave_tiles(state: TileState) -> None:
@@ -182,7 +182,7 @@ def _written() -> TileState:
     if trace is not None:
         return trace.tiles
     state = replace(outside())
-    _SET.set(state)
+    TILES.set(state)
     _LEFT.set(None)
     return state
 

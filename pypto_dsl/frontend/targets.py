@@ -166,6 +166,11 @@ def _module(name: str) -> Any:
     return importlib.import_module(name)
 
 
+def entered(base: type, slot: str, method: Callable[..., Any], variables: Sequence[Any]) -> Any:
+    """A subtype of ``base`` whose call asks the launcher in ``slot`` before ``method``; None where this Python has no such entry."""
+    return _module("pypto_dsl.runtime.cpu.entry").entered(base, slot, method, variables)
+
+
 def _lower(graph: Graph, target: Target) -> Program:
     program: Program = _module("pypto_dsl.compiler.pipeline").lower(graph, target)
     return program

@@ -126,15 +126,15 @@ class NeedsValue(BaseException):
         self.parameter, self.span = parameter, span
 
 
-_CURRENT: contextvars.ContextVar[Trace | None] = contextvars.ContextVar("trace", default=None)
+CURRENT: contextvars.ContextVar[Trace | None] = contextvars.ContextVar("trace", default=None)
 
 # The trace that records now, or None outside kernels. Every call of a kernel asks, so it is no function in Python.
-current: Callable[[], Trace | None] = _CURRENT.get
+current: Callable[[], Trace | None] = CURRENT.get
 
 
 def need(what: str) -> Trace:
     """The current trace. Raises PT125 outside a kernel."""
-    trace = _CURRENT.get()
+    trace = CURRENT.get()
     if trace is None:
         raise error("PT125", f"{what} outside a kernel", here(), help="call it in a function decorated with @pypto.jit")
     return trace
@@ -143,11 +143,11 @@ def need(what: str) -> Trace:
 @contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
     """``trace`` records inside."""
-    token = _CURRENT.set(trace)
+    token = CURRENT.set(trace)
     try:
         yield trace
     finally:
-        _CURRENT.reset(token)
+        CURRENT.reset(token)
 
 
 class Trace:

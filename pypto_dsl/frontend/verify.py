@@ -35,9 +35,9 @@ class Golden:
     inputs: Sequence[Any] | None = None
 
 
-_GOLDENS: contextvars.ContextVar[Golden | None] = contextvars.ContextVar("goldens", default=None)
+GOLDENS: contextvars.ContextVar[Golden | None] = contextvars.ContextVar("goldens", default=None)
 # The golden data that waits for the next call, or None. Every call of a kernel asks, so it is no function in Python.
-pending: Callable[[], Golden | None] = _GOLDENS.get
+pending: Callable[[], Golden | None] = GOLDENS.get
 TOLERANCE = (1e-3, 1e-3)  # PyPTO's pass_verify_error_tol: relative, absolute
 
 
@@ -54,7 +54,7 @@ def set_verify_golden_data(in_out_tensors: Sequence[Any] | None = None, goldens:
     for what, given in (("in_out_tensors", in_out_tensors), ("goldens", goldens)):
         if given is not None and not isinstance(given, (list, tuple)):
             raise error("PT111", f"`{what}` is a list of arrays, and got {value_text(given)}", here(), help="goldens=[None, expected]")
-    _GOLDENS.set(Golden(tuple(goldens or ()), in_out_tensors) if goldens is not None else None)
+    GOLDENS.set(Golden(tuple(goldens or ()), in_out_tensors) if goldens is not None else None)
 
 
 def copies(arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -73,8 +73,8 @@ def compare(kernel: str, arrays: Mapping[str, Array], again: Callable[[], Mappin
 
     ``again`` gives what the interpreter makes of the same call, to tell a wrong kernel from a wrong compiler.
     """
-    golden = _GOLDENS.get()
-    _GOLDENS.set(None)
+    golden = GOLDENS.get()
+    GOLDENS.set(None)
     relative, absolute = get_group("verify_options").get("pass_verify_error_tol") or TOLERANCE
     reference: Mapping[str, Array] | None = None
     for (name, array), wanted in zip(arrays.items(), golden.goldens if golden is not None else (), strict=False):

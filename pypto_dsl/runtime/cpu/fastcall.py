@@ -18,11 +18,21 @@ from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.runtime.cpu.jit import Library
 from pypto_dsl.runtime.cpu.pool import Pool
 
-_METH_FASTCALL = 0x80
+METH_FASTCALL = 0x80
 
 
-class _MethodDefinition(ctypes.Structure):
+class MethodDefinition(ctypes.Structure):
+    """A PyMethodDef."""
+
     _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+def builtin(definition: MethodDefinition) -> Callable[..., Any]:
+    """The function of a definition, which must be kept as long as it is called."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    made: Callable[..., Any] = make(ctypes.addressof(definition), None, None)
+    return made
 
 
 @cache
@@ -80,10 +90,8 @@ class FastCall:
             table[i] = id(dtype)
         self._table = table
         self._following: list[FastCall] = []
-        self._definition = _MethodDefinition(b"launch", library.address("launch"), _METH_FASTCALL, None)
-        make = ctypes.pythonapi.PyCFunction_NewEx
-        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-        self.function: Callable[..., bool] = make(ctypes.addressof(self._definition), None, None)
+        self._definition = MethodDefinition(b"launch", library.address("launch"), METH_FASTCALL, None)
+        self.function: Callable[..., bool] = builtin(self._definition)
 
     def follow(self, other: FastCall) -> None:
         """Let ``other``, which takes the same arguments, be asked for what this launcher does not take itself, before earlier ones."""
