@@ -31,7 +31,7 @@ from pypto_dsl.frontend.arguments import (
 )
 from pypto_dsl.frontend.capture import Arguments, Captured, capture
 from pypto_dsl.frontend.control import HOOKS
-from pypto_dsl.frontend.direct import MISSED, Direct, direct
+from pypto_dsl.frontend.direct import MISSED, Direct, direct, shape_of_call
 from pypto_dsl.frontend.keys import freeze, shown
 from pypto_dsl.frontend.options import TILES, KernelOptions, kernel_options, outside, tiles_outside
 from pypto_dsl.frontend.rewrite import definition_of
@@ -91,28 +91,6 @@ class Shortcut:
 
 
 MOST_SHORTCUTS = 512
-_PLAIN = (int, bool, str, type(None))
-
-
-def _shape_of_call(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """A hashable form of what a call's shortcut depends on; None when an argument needs a closer look."""
-    key: list[Any] = []
-    for a in args:
-        kind = type(a)
-        if kind is np.ndarray:
-            key.append(a.dtype)
-            key.append(a.shape)
-        elif kind is float or issubclass(kind, np.floating):
-            key.append(kind)
-        elif kind in _PLAIN:
-            key.append(kind)
-            key.append(a)
-        elif issubclass(kind, np.generic) and kind is not np.void:  # an integer, or a float that only ml_dtypes has: a plain value
-            key.append(kind)
-            key.append(a.tobytes())
-        else:
-            return None
-    return tuple(key)
 
 
 def _entry(name: str, part: Any) -> str:
@@ -204,7 +182,7 @@ class Kernel:
         return args + given, {}
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], target: str) -> Any:
-        shape = None if kwargs or tiles_outside() is not None or pending() is not None else _shape_of_call(args)
+        shape = None if kwargs or tiles_outside() is not None or pending() is not None else shape_of_call(args)
         shortcut = self._shortcuts.get((target, shape)) if shape is not None else None
         if shortcut is not None and all(read.holds() for read in shortcut.found.captured.reads):
             return self._again(shortcut, args, target)

@@ -11,6 +11,7 @@ from pypto_dsl.frontend.arguments import Array
 from pypto_dsl.frontend.capture import Captured
 from pypto_dsl.frontend.targets import Compiled, Executor
 
+_PLAIN = (int, bool, str, type(None))
 MISSED = object()  # what a direct call gives that must take the long way; nothing has been written
 
 
@@ -94,3 +95,24 @@ def direct(executor: Executor, captured: Captured, args: tuple[Any, ...], positi
 
 # Whether arrays are made in a call -> what the kernel may return.
 _MADE = {False: ("none",), True: ("single", "tuple")}
+
+
+def shape_of_call(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """A hashable form of what a call's shortcut depends on; None when an argument needs a closer look."""
+    key: list[Any] = []
+    for a in args:
+        kind = type(a)
+        if kind is np.ndarray:
+            key.append(a.dtype)
+            key.append(a.shape)
+        elif kind is float or issubclass(kind, np.floating):
+            key.append(kind)
+        elif kind in _PLAIN:
+            key.append(kind)
+            key.append(a)
+        elif issubclass(kind, np.generic) and kind is not np.void:  # an integer, or a float that only ml_dtypes has: a plain value
+            key.append(kind)
+            key.append(a.tobytes())
+        else:
+            return None
+    return tuple(key)

@@ -333,11 +333,8 @@ def derive(definition: OpDefinition, call: Call) -> tuple[TensorType, ...]:
     typing_ = definition.types(call)
     _check_dtypes(definition, call, typing_)
     shapes = definition.shape(call)
-    present = call.present
-    if [o for o in present if o.type.weak]:
-        _check_numbers(call, present, typing_)
-    if len(typing_.results) == len(shapes) == 1:
-        return (_result_type(definition, call, typing_.results[0], shapes[0]),)
+    if [o for o in call.present if o.type.weak]:
+        _check_numbers(call, typing_)
     return tuple([_result_type(definition, call, a, shape) for a, shape in zip(typing_.results, shapes, strict=True)])
 
 
@@ -373,13 +370,12 @@ def _check_dtypes(definition: OpDefinition, call: Call, typing_: Typing) -> None
                           dtype=dtype.name, accepted=[d.name for d in accepted])
 
 
-def _check_numbers(call: Call, present: Sequence[Value], typing_: Typing) -> None:
+def _check_numbers(call: Call, typing_: Typing) -> None:
     """Refuse (PT204) a Python number that does not fit the dtype it lands on, at the user's line."""
-    for value, landing in zip(present, typing_.typing.landings, strict=False):
+    for value, landing in zip(call.present, typing_.typing.landings, strict=False):
         if not value.type.weak or value.op is None or value.op.opcode != "constant":
             continue
-        number: Any = value.op.attributes["value"]
-        if why := misfit(number, landing):
+        if why := misfit(typing.cast(float, value.op.attributes["value"]), landing):
             raise call.refuse("PT204", f"{call.name}: {why}",
                               help="cast the tensor to a wider dtype first, pypto.cast(x, pypto.DT_INT32), or write a number that "
                           f"{landing} holds")
