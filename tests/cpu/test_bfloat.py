@@ -22,7 +22,7 @@ EVERY = np.resize(np.arange(65536, dtype=np.uint16), (1, COLUMNS))  # signalling
 STEPS: dict[str, Any] = {
     "mul": lambda x, y: R["mul"](x, y), "add": lambda x, y: R["add"](x, y), "relu": lambda x, y: R["maximum"](x, 0.0),
     "cap": lambda x, y: R["minimum"](x, -0.0), "larger": lambda x, y: R["maximum"](x, y), "silu": lambda x, y: R["silu"](x),
-    "gelu": lambda x, y: R["gelu"](x), "neg": lambda x, y: R["neg"](x), "abs": lambda x, y: R["abs"](x),
+    "gelu": lambda x, y: R["gelu"](x), "tanh": lambda x, y: R["tanh"](x), "neg": lambda x, y: R["neg"](x), "abs": lambda x, y: R["abs"](x),
 }
 CHAINS = [
     ("mul", "add", "relu"),
@@ -31,6 +31,8 @@ CHAINS = [
     ("abs", "cap"),
     ("silu", "mul"),
     ("larger", "gelu"),
+    ("tanh", "relu"),
+    ("mul", "tanh", "larger"),
     ("larger", "neg"),
     ("add", "larger", "neg", "abs"),
     ("mul", "cap"),

@@ -5,7 +5,7 @@ Everything here is used only where leaving out a step gives the same bits, signa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from enum import Flag
 from functools import reduce
@@ -70,6 +70,28 @@ def _by_dtype(dtype: DType, known: Known) -> Known:
     return Known.SHORT | Known.QUIET if dtype.is_integer else known
 
 
+# ---- functions that are rounded ------------------------------------------------------------------------------------------
+
+ROUNDED_TO = "rounded_to"
+
+
+def shortened(block: t.Block, names: Container[str]) -> t.Block:
+    """The Block with a note at functions of 16-bit numbers whose results are only rounded back: `ROUNDED_TO`, the dtype's name."""
+    made = {op.result: op for op in block.ops}
+    kept = {o for o in (*(w.value for w in block.writes), *(r.value for r in block.reduces)) if isinstance(o, str)}
+    readers = _readers(block)
+    ops = []
+    for op in block.ops:
+        operand = made.get(op.operands[0]) if op.name in names and isinstance(op.operands[0], str) else None
+        if operand is not None and operand.name == "cast" and op.dtype is dtypes.F32 and op.result not in kept:
+            source = operand.operands[0]
+            dtype = source.buffer.dtype if isinstance(source, t.ReadBuffer) else made[source].dtype if isinstance(source, str) else None
+            if dtype in dtypes.SIXTEEN_BIT_FLOATS and all(_rounds(r) and r.dtype is dtype for r in readers[op.result]):
+                op = replace(op, attributes=(*op.attributes, (ROUNDED_TO, dtype.name)))
+        ops.append(op)
+    return replace(block, ops=tuple(ops))
+
+
 # ---- roundings that are repeated -----------------------------------------------------------------------------------------
 
 # Operations that a rounding can go through: it is monotone, and what they give is one of their operands, its sign aside.
@@ -80,21 +102,27 @@ def rounded_once(block: t.Block) -> t.Block:
     """The Block with a value that is rounded to 16 bits, selected from and rounded so again taken as it is before: a sum and its relu."""
     made = {op.result: op for op in block.ops}
     kept = {o for o in (*(w.value for w in block.writes), *(r.value for r in block.reduces)) if isinstance(o, str)}
-    readers: dict[str, list[t.BlockOp]] = {}
-    for op in block.ops:
-        for operand in op.operands:
-            if isinstance(operand, str):
-                readers.setdefault(operand, []).append(op)
+    readers = _readers(block)
     ops = []
     for op in block.ops:
-        targets = {reader.dtype for reader in readers.get(op.result, []) if _rounds(reader)}
-        alone = op.result not in kept and all(_rounds(reader) for reader in readers.get(op.result, []))
+        targets = {reader.dtype for reader in readers[op.result] if _rounds(reader)}
+        alone = op.result not in kept and all(_rounds(reader) for reader in readers[op.result])
         if op.name in _MONOTONE and op.dtype is dtypes.F32 and alone and len(targets) == 1:
             operands = [_unrounded(o, made, *targets) for o in op.operands]
             op = op if None in operands else replace(op, operands=tuple(o for o in operands if o is not None))
         ops.append(op)
         made[op.result] = op
     return replace(block, ops=_read(ops, kept))
+
+
+def _readers(block: t.Block) -> dict[str, list[t.BlockOp]]:
+    """The operations that read each result."""
+    readers: dict[str, list[t.BlockOp]] = {op.result: [] for op in block.ops}
+    for op in block.ops:
+        for operand in op.operands:
+            if isinstance(operand, str):
+                readers[operand].append(op)
+    return readers
 
 
 def _rounds(op: t.BlockOp) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 
-from pypto_dsl.codegen.llvm import elements, sums
+from pypto_dsl.codegen.llvm import elements, intrinsics, sums
 from pypto_dsl.codegen.llvm.along import TOGETHER, reduce_rows
-from pypto_dsl.codegen.llvm.bfloat import rounded_once
+from pypto_dsl.codegen.llvm.bfloat import rounded_once, shortened
 from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
 from pypto_dsl.codegen.llvm.elements import memory_element
 from pypto_dsl.codegen.llvm.indexing import View, address, evaluate, zero
@@ -71,7 +71,7 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
     """Write the loops of one Block. ``columns`` holds the states of its reductions down the rows."""
     if block.text:
         b.comment(block.text + (f" ({block.span})" if block.span else ""))
-    block = rounded_once(block)
+    block = rounded_once(shortened(block, intrinsics.SHORT) if b.level.permutes_tables else block)
     turned = not block.reduces and block.cols.constant == 1 and block.rows.constant != 1
     context = replace(context, turned=turned)
     rows, cols = (block.cols, block.rows) if turned else (block.rows, block.cols)

@@ -8,11 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto_dsl.codegen.llvm import elements
-from pypto_dsl.codegen.llvm.bfloat import Known
+from pypto_dsl.codegen.llvm.bfloat import ROUNDED_TO, Known
 from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Guarded, Type, Value
-from pypto_dsl.codegen.llvm.math import division, double, error, exponential, fast, gamma, logarithm, power, root, trigonometric, wide
+from pypto_dsl.codegen.llvm.math import (
+    division,
+    double,
+    error,
+    exponential,
+    fast,
+    gamma,
+    logarithm,
+    power,
+    root,
+    short,
+    trigonometric,
+    wide,
+)
 from pypto_dsl.compiler import dtypes
-from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import error as refusal
 from pypto_dsl.compiler.graph import TIER
 from pypto_dsl.compiler.span import Span
@@ -33,6 +46,12 @@ class Use:
     literals: tuple[float | int | None, ...]
     span: Span | None
     known: Known = Known.NOTHING  # about operand 0
+
+    @property
+    def rounded_to(self) -> DType | None:
+        """The 16-bit dtype that both operand 0 comes from and the result is only rounded to, where the Block says so."""
+        name = self.attributes.get(ROUNDED_TO)
+        return None if name is None else BY_NAME[name]
 
 
 Writer = Callable[[Builder, Use], Value | Guarded]
@@ -179,9 +198,22 @@ def _ldexp(b: Builder, use: Use) -> Value:
 
 def _gelu(b: Builder, use: Use) -> Value | Guarded:
     single = use.sources[0] is dtypes.F32
-    if use.attributes.get("approximate", "none") == "tanh":
-        return (error.gelu_tanh if single else double.gelu_tanh)(b, use.operands[0])
-    return (error.gelu_erf if single else double.gelu_erf)(b, use.operands[0])
+    tangent = use.attributes.get("approximate", "none") == "tanh"
+    if not single:
+        return (double.gelu_tanh if tangent else double.gelu_erf)(b, use.operands[0])
+    return (error.gelu_tanh if tangent else error.gelu_erf)(b, use.operands[0], use.rounded_to)
+
+
+def _tanh(b: Builder, use: Use) -> Value:
+    intervals = short.form("tanh", use.rounded_to)
+    if intervals is not None:
+        return short.tanh(b, use.operands[0], intervals)
+    return exponential.tanh(b, use.operands[0]) if use.sources[0] is dtypes.F32 else double.per_lane(b, "tanh", use.operands[0])
+
+
+def _silu(b: Builder, use: Use) -> Value | Guarded:
+    x = use.operands[0]
+    return exponential.silu(b, x, use.rounded_to) if use.sources[0] is dtypes.F32 else double.silu(b, x)
 
 
 def _cast(b: Builder, use: Use) -> Value:
@@ -228,9 +260,9 @@ WRITERS: dict[str, Writer] = {
     "cos": _function(trigonometric.cos, "cos"),
     "tan": _function(trigonometric.tan, "tan"),
     "erf": _function(error.erf, "erf"),
-    "tanh": _function(exponential.tanh, "tanh"),
+    "tanh": _tanh,
     "sigmoid": _by_precision(exponential.sigmoid, double.sigmoid),
-    "silu": _by_precision(exponential.silu, double.silu),
+    "silu": _silu,
     "gelu": _gelu,
     "sqrt": _unary(root.sqrt),
     "rsqrt": _by_precision(root.rsqrt, double.rsqrt),
@@ -270,6 +302,10 @@ HEAVY = {
     "log1p": 2, "erf": 4, "tanh": 4, "sigmoid": 4, "silu": 4, "gelu": 2, "rsqrt": 4,
     "sin": 4, "cos": 4, "tan": 4, **dict.fromkeys(wide.FUNCTIONS, 4), "hypot": 1,
 }
+
+# Operations that have a shorter form where their result is only rounded to the 16-bit dtype of their operand.
+SHORT = frozenset({"tanh", "gelu", "silu"})
+
 
 def write(b: Builder, name: str, use: Use) -> Value:
     """The operation's value; PT502 for an operation that the CPU does not have."""

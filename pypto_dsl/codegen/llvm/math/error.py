@@ -8,26 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Module, Value
+from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Value
+from pypto_dsl.codegen.llvm.math import short
 from pypto_dsl.codegen.llvm.math.exponential import exp_parts, expm1_reduced, over_one_plus, reduce, scaled_exp
 from pypto_dsl.codegen.llvm.math.tables import (
     INFINITY,
-    ROUNDING,
     SINGLE,
     at_most,
     coefficients,
     constant,
     constant_pair,
     copysign,
-    look_up,
     magnitude,
-    nearest,
     polynomial,
     scale,
     two_product,
     two_sum,
     two_sum_ordered,
 )
+from pypto_dsl.compiler.dtypes import DType
 
 
 def erf(b: Builder, x: Value) -> Value:
@@ -39,41 +38,21 @@ def erf(b: Builder, x: Value) -> Value:
     return b.select(b.compare("olt", a, 0.927734375), small, copysign(b, large, x))
 
 
-def gelu_erf(b: Builder, x: Value) -> Guarded:
-    """x Phi(x) with the exact normal distribution."""
-    return gelu_by_intervals(b, x, "gelu_erf")
+def gelu_erf(b: Builder, x: Value, rounded_to: DType | None = None) -> Guarded:
+    """x Phi(x) with the exact normal distribution; ``rounded_to`` is the 16-bit dtype of x that the result is rounded to."""
+    return gelu_by_intervals(b, x, "gelu_erf", SINGLE, rounded_to)
 
 
-def gelu_tanh(b: Builder, x: Value) -> Guarded:
-    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))"""
-    return gelu_by_intervals(b, x, "gelu_tanh")
+def gelu_tanh(b: Builder, x: Value, rounded_to: DType | None = None) -> Guarded:
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); ``rounded_to`` as above."""
+    return gelu_by_intervals(b, x, "gelu_tanh", SINGLE, rounded_to)
 
 
-def gelu_by_intervals(b: Builder, x: Value, name: str, file: str = SINGLE) -> Guarded:
-    """x - a Phi(-a) or -a Phi(-a) by the intervals of ``file``, where a beyond the last one changes nothing for x > 0."""
-    table = coefficients(file)[f"{name}_intervals"]
-    degree = len(table["tables"]) - 1
-    width, last = table["width"], table["width"] * 31.4
-    a = at_most(b, magnitude(b, x), last)
-    shifted = b.fma(a, 1 / width, ROUNDING)
-    t = b.fma(nearest(b, shifted), -width, a)
-    *lower, highest = (look_up(b, f"{name}_{k}_of_{degree}", numbers, b.bits(shifted)) for k, numbers in enumerate(table["tables"]))
-    tail = highest
-    for coefficient in reversed(lower):
-        tail = b.fma(tail, t, coefficient)
-    fast = b.select(b.compare("oge", x, 0.0), x, -0.0) - tail  # zeros keep their sign
-    limit = b.bits(b.constant(x.type, -last))  # the bits of negative numbers go up as these go down
-
-    def write(module: Module) -> str:
-        inner = Builder(module)
-        return inner.finish(f"{x.type} @{name}_everywhere({x.type} %x) noinline cold",
-                            EVERYWHERE[name](inner, inner.named(x.type, "%x")))
-
-    def cold() -> Value:
-        return b.select(guarded.special, b.call(x.type, b.module.share(f"{name}_everywhere", write), x), fast)
-
-    guarded = Guarded(fast, b.bits(x), limit, cold, name)
-    return guarded
+def gelu_by_intervals(b: Builder, x: Value, name: str, file: str, rounded_to: DType | None = None) -> Guarded:
+    """A form of gelu by the intervals of ``file``, or by its short form for a dtype."""
+    found = coefficients(file)[f"{name}_intervals"]
+    intervals = short.form(name, rounded_to) or short.Intervals(f"{name}_of_{len(found['tables'])}", **found)
+    return short.gated(b, x, intervals, name, EVERYWHERE[name])
 
 
 def _gelu_erf_everywhere(b: Builder, x: Value) -> Value:

@@ -135,6 +135,14 @@ def _by_eights(b: Builder, numbers: Sequence[float], index: Value) -> Value:
     return parts[0]
 
 
+def by_interval(b: Builder, name: str, tables: Sequence[Sequence[float]], x: Value, index: Value) -> Value:
+    """A polynomial whose coefficients, lowest degree first, are those of the interval ``index``."""
+    *lower, result = (look_up(b, f"{name}_{k}", numbers, index) for k, numbers in enumerate(tables))
+    for coefficient in reversed(lower):
+        result = b.fma(result, x, coefficient)
+    return result
+
+
 def look_up_wide(b: Builder, name: str, numbers: Sequence[float], index: Value) -> Value:
     """f64 ``numbers[index & (len - 1)]`` per lane, from memory; ``len`` is a power of two."""
     table = b.named(PTR, b.module.table(name, "double", numbers))
