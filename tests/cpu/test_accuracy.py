@@ -4,13 +4,15 @@
 """
 from __future__ import annotations
 
+import random
+
 import mpmath
 import numpy as np
 import pytest
 
 from benchmarks.sweep import precise
 from benchmarks.sweep.__main__ import DTYPES, RESULTS, candidates, read
-from benchmarks.sweep.cases import BINARY, CASES, PLACES, UNARY, Array, Kernel, bound, graph
+from benchmarks.sweep.cases import BINARY, CASES, PLACES, UNARY, Array, Case, Kernel, bound, graph
 from benchmarks.sweep.exact import Exact, Report
 from benchmarks.sweep.grids import SPECIAL, grid
 from benchmarks.sweep.sweeps import compare, every_half, half, single
@@ -172,6 +174,23 @@ def test_remainders_of_long_quotients(level: str, dtype: str) -> None:
         want = np.fmod(x, y)
     got = Kernel(CASES["fmod"], dtype, x.size, level)(x, y)
     assert ((got.view(words) == want.view(words)) | np.isnan(got) & np.isnan(want)).all()
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_quotients_of_integers_are_floored(level: str, dtype: str) -> None:
+    """Beside multiples, by 0 and by -1, at both ends of the range: as Python's own integers have it."""
+    low, high = BY_NAME[dtype].range
+    drawn = random.Random(3)
+    edges = [n for n in (low, low + 1, -7, -2, -1, 0, 1, 2, 3, 7, 10, high // 3, high - 1, high) if low <= n]
+    pairs = [(x, y) for x in edges for y in edges]
+    for _ in range(2000):
+        y = drawn.randint(low, high) >> drawn.randrange(8 * BY_NAME[dtype].itemsize)
+        multiple = y * drawn.randint(0, high // max(abs(y), 1))
+        pairs += [(min(max(multiple + off, low), high), y) for off in (-1, 0, 1)]
+    x, y = (np.array(column, BY_NAME[dtype].numpy) for column in zip(*pairs, strict=True))
+    want = np.array([0 if not b else (a // b - low) % (high - low + 1) + low for a, b in pairs], BY_NAME[dtype].numpy)
+    np.testing.assert_array_equal(Kernel(Case("floor_div", "floor_div", operands=2), dtype, x.size, level)(x, y), want)
 
 
 def test_a_sweep_notices_one_wrong_result() -> None:

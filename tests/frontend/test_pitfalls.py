@@ -372,7 +372,7 @@ def bound_in_one_branch_only():
     check(out[:2], x[:2] + 1), check(out[2:], 0)
 
 
-@case()
+@case("PT107")
 def negative_slices_and_negative_index():
     @jit
     def k(x: T(), out: T()):

@@ -269,6 +269,7 @@ WRITERS: dict[str, Writer] = {
     **{name: _wide(name) for name in (*wide.FUNCTIONS, "mish", "logit")},
     "rint": _rounding("llvm.rint"),
     "fmod": _binary(division.fmod),
+    "floor_div": lambda b, use: division.floor_quotient(b, use.operands[0], use.operands[1], use.sources[0].signed),
     "lgamma": _by_precision(wide.in_double(double.by_libm("lgamma")), gamma.lgamma),
     "digamma": _by_precision(wide.in_double(gamma.digamma), gamma.digamma),
     "gcd": _gcd,

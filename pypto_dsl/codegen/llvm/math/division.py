@@ -1,4 +1,4 @@
-"""The remainder of a truncated division of floats, exactly."""
+"""Division that is exact: the remainder of floats, the floor of a quotient of integers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,29 @@ from pypto_dsl.codegen.llvm.math.tables import INFINITY, NAN, copysign, magnitud
 
 SMALLEST_NORMAL = 2.0**-1022
 STEP = 51  # bits of a quotient that one step in f64 takes off
+
+
+def floor_quotient(b: Builder, x: Value, y: Value, signed: bool) -> Value:
+    """``x // y`` of integers: 0 for a zero divisor, and the smallest by -1 wraps.
+
+    Integers of 64 bits by the processor's own division. Narrower ones in a float whose significand has more than their bits: there, a
+    quotient of which the fraction is not 0 does not round to a whole number.
+    """
+    zero = b.compare("eq", y, 0)
+    unfit = zero
+    if signed:
+        unfit = zero | (b.compare("eq", y, -1) & b.compare("eq", x, -(1 << (8 * x.type.bytes - 1))))
+    divisor = b.select(unfit, 1, y)
+    if x.type.bytes < 8:
+        element, sign = "double" if x.type.bytes == 4 else "float", "s" if signed else "u"
+        quotient = b.convert(f"{sign}itofp", x, element) / b.convert(f"{sign}itofp", divisor, element)
+        return b.select(zero, 0, b.convert(f"fpto{sign}i", b.intrinsic("llvm.floor", quotient), x.type.element))
+    truncated = b.binary("sdiv" if signed else "udiv", x, divisor)
+    if not signed:
+        return b.select(zero, 0, truncated)
+    rest = x - truncated * divisor
+    lower = b.compare("ne", rest, 0) & b.compare("slt", rest ^ divisor, 0)
+    return b.select(zero, 0, b.select(lower, truncated - 1, truncated))
 
 
 def fmod(b: Builder, x: Value, y: Value) -> Guarded:
