@@ -255,6 +255,24 @@ def _layout(w: Writer, depth: int, shape: tuple[int, ...] | None) -> Held:
     return Held(w.pick(texts), a.dtype, a.shape)
 
 
+def _twice(w: Writer, depth: int, shape: tuple[int, ...] | None) -> Held:
+    """A value beside itself in another order."""
+    a = w.expression(depth, "float", shape)
+    if len(a.shape) != 2:
+        return a
+    rows, cols = a.shape
+    other = w.pick((
+        "v[:, 0:1]",
+        f"v[{rows - 1}:{rows}, :]",
+        f"pypto.reshape(v.transpose(0, 1), [{rows}, {cols}])",
+        f"pypto.reshape(pypto.view(v, [1, 1], [{rows - 1}, 0]), [])",
+        "pypto.sum(v, 0, keepdim=True)",
+        "pypto.sum(v[:, 0:1], 1, keepdim=True)",
+        "(pypto.matmul(v, v.transpose(0, 1)) * 0.01)[:, 0:1]",
+    ))
+    return Held(f"[v {w.pick('+-*')} {other} for v in ({a.text},)][0]", a.dtype, a.shape)
+
+
 def _matmul(w: Writer, depth: int, shape: tuple[int, ...] | None) -> Held:
     """``a @ (b.T @ a)``-like products of the shape that is asked for."""
     a = w.expression(depth, "float", shape)
@@ -269,7 +287,7 @@ def _helper(w: Writer, depth: int, shape: tuple[int, ...] | None) -> Held:
     return Held(f"helper({a.text}, {w.pick(('0.5', '2', '3') if not w.astray() else ('s', 'x', 'None'))})", a.dtype, a.shape)
 
 
-EXPRESSIONS = (_unary, _unary, _binary, _binary, _binary, _where, _reduced, _row_operation, _cast, _layout, _matmul, _helper)
+EXPRESSIONS = (_unary, _unary, _binary, _binary, _binary, _where, _reduced, _row_operation, _cast, _layout, _twice, _matmul, _helper)
 
 
 # ---- statements ------------------------------------------------------------------------------------------------------------------

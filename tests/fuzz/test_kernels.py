@@ -32,6 +32,7 @@ from pypto_dsl.runtime import interpreter
 PACKAGE = str(Path(pypto.__file__).parent)
 QUICK = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 TARGETS = ("llvm-cpu", "ascend-a2", "tt-wormhole")
+EMULATORS = {"ascend-a2-emu": "ascend-a2", "tt-wormhole-emu": "tt-wormhole"}
 NUMBER = itertools.count()
 
 
@@ -72,8 +73,11 @@ def tolerated(refused: pypto.KernelError) -> None:
     assert found.help or found.notes or found.fix, f"nothing says what to write instead:\n{found.render()}"
 
 
-def run(program: grammar.Program) -> str:
-    """One program through everything; gives how far it came. Asserts what must hold of programs that are right and wrong alike."""
+def run(program: grammar.Program, emulated: bool = False) -> str:
+    """One program through everything; gives how far it came. Asserts what must hold of programs that are right and wrong alike.
+
+    ``emulated`` builds and runs what is computed on the device emulators too, where they have it: a second or more for each.
+    """
     try:
         kernel = loaded(program.text)
     except SyntaxError:
@@ -95,18 +99,23 @@ def run(program: grammar.Program) -> str:
             assert kernel.source(name, **copies(program.arguments)).strip()
         except pypto.KernelError as refused:
             tolerated(refused)
-    return _compared(kernel, graph, program)
+    end = _compared(kernel, graph, program, "llvm-cpu", "llvm-cpu")
+    if emulated and end == "computed":
+        return " and ".join(f"{name}: {_compared(kernel, graph, program, name, target)}" for name, target in EMULATORS.items())
+    return end
 
 
-def _writes_nothing(kernel: Any, program: grammar.Program) -> None:
+def _writes_nothing(kernel: Any, program: grammar.Program, target: str = "llvm-cpu") -> None:
     given = copies(program.arguments)
     before = {n: bits(v) for n, v in given.items()}
     with pytest.raises(pypto.KernelError):
-        kernel(**given)
+        kernel.run(**given, target=target)
     assert {n: bits(v) for n, v in given.items()} == before, "written after a failure"
 
 
-def _compared(kernel: Any, graph: Any, program: grammar.Program) -> str:
+def _compared(kernel: Any, graph: Any, program: grammar.Program, runs: str, target: str) -> str:
+    """One target's numbers against the interpreter's."""
+
     def prepare(arguments: Any) -> Any:
         symbols = symbol_values(graph, arguments, {n: v for n, v in arguments.items() if isinstance(v, int)})
         check_extents(graph, symbols)
@@ -114,16 +123,16 @@ def _compared(kernel: Any, graph: Any, program: grammar.Program) -> str:
 
     def compute(arguments: Any) -> dict[str, Any]:
         calls = copies(dict(arguments))
-        returned = kernel.run(**calls, target="llvm-cpu")
+        returned = kernel.run(**calls, target=runs)
         values = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
         return {**{n: calls[n] for n in graph.outputs}, **dict(zip(interpreter.return_names(graph), values, strict=True))}
 
-    subject = check.Subject(prepare, compute, registry.load("llvm-cpu"))
+    subject = check.Subject(prepare, compute, registry.load(target))
     try:
         tried = list(check.check(subject, copies(program.arguments), None, shapes=False, values=False))
     except pypto.KernelError as refused:
         tolerated(refused)
-        _writes_nothing(kernel, program)
+        _writes_nothing(kernel, program, runs)
         return f"refused when called: {refused.code}"
     for one in tried:
         assert one.ok, f"{[(v.name, v.worst, v.tolerance.text(), v.limit) for v in one.verdicts if not v.ok]}"
@@ -161,9 +170,20 @@ def test_the_grammar_reaches_the_cpu() -> None:
     assert ends.count("computed") >= len(ends) // 3, ends
 
 
+def test_the_emulators_compute_what_the_interpreter_does() -> None:
+    """A few programs, since each is built by the C++ compiler; the long run has more."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ends = [run(seeded(seed), emulated=True) for seed in range(0, 12, 3)]
+    assert all(any(f"{name}: computed" in end for end in ends) for name in EMULATORS), ends
+
+
 @pytest.mark.exhaustive
 def test_for_a_long_time() -> None:
-    """Seeds upwards from $PTC_FUZZ_SEED (default 0) until the time is over; the seed and text of each failure are printed."""
+    """Seeds upwards from $PTC_FUZZ_SEED (default 0) until the time is over, every sixteenth on the emulators too.
+
+    The seed and text of each failure are printed.
+    """
     until = time.monotonic() + float(os.environ.get("PTC_FUZZ_SECONDS", "1200"))
     failures = []
     seed = int(os.environ.get("PTC_FUZZ_SEED", "0"))
@@ -172,7 +192,7 @@ def test_for_a_long_time() -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                run(program)
+                run(program, emulated=seed % 16 == 0)
         except Exception as failure:
             failures.append(f"seed {seed}: {type(failure).__name__}: {str(failure)[:400]}\n{program.text.split('def kernel')[1]}")
         seed += 1
