@@ -24,6 +24,8 @@ TIER = "tier"  # "fast": by the target's form of `[fast.bounds]`
 EDGE = "edge"  # a rounding that is not the user's own: legalization computed a 16-bit operation in f32
 COMMON_ATTRIBUTES: Mapping[str, type] = {HOST: bool, TIER: str, EDGE: bool}
 
+PRECISIONS = ("exact", "fast")  # values of the option `precision`
+
 
 class TensorType(NamedTuple):
     """dtype, shape (one Index per dimension; () is a scalar) and whether the dtype is weak (came from a Python number).

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from pypto_dsl.compiler.errors import Label, error, value_text
-from pypto_dsl.compiler.graph import Value
+from pypto_dsl.compiler.graph import PRECISIONS, Value
 from pypto_dsl.compiler.ops.definition import OpDefinition
 from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.compiler.promotion import rule_set
@@ -35,7 +35,6 @@ GROUPS: dict[str, frozenset[str]] = {
     "debug_options": frozenset({"compile_debug_mode", "runtime_debug_mode", "dump_pass_graph"}),
 }
 RUN_MODE_NOTE = "note: kernels run on the CPU here and compute real numbers, with run_mode=RunMode.NPU and RunMode.SIM alike"
-PRECISIONS = ("exact", "fast")
 LINTS = ("on", "off")
 MOST_TILE_SIZES = 8
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import pypto_dsl as pypto
+from benchmarks.sweep.__main__ import FAST_RESULTS, read
 from benchmarks.sweep.cases import FAST, Array, Kernel
 from benchmarks.sweep.exact import Exact, Report
 from benchmarks.sweep.grids import SPECIAL
 from pypto_dsl.codegen.llvm import intrinsics
 from pypto_dsl.compiler import pipeline, targets
+from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import TIER, Graph, walk
 from pypto_dsl.compiler.text.printer import print_graph
 from pypto_dsl.compiler.text.reader import read_graph
@@ -26,6 +28,7 @@ from pypto_dsl.tolerance import tolerances
 LEVELS = [level.name for level in jit.host_levels()]
 BOUNDS = targets.load("llvm-cpu").table("fast")["bounds"]
 DTYPES = {"f32": np.dtype(np.float32), "f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "f64": np.dtype(np.float64)}
+RECORDS = read(FAST_RESULTS)
 
 MATRIX = pypto.Tensor([pypto.DYNAMIC, pypto.DYNAMIC])
 STATIC = pypto.Tensor([pypto.STATIC, pypto.STATIC])
@@ -58,6 +61,21 @@ def test_functions_are_within_their_bounds(name: str) -> None:
     nan = np.isnan(results[0])
     for other in results[1:]:
         assert ((other.view(np.uint32) == results[0].view(np.uint32)) | nan & np.isnan(other)).all()
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_every_function_has_a_record_within_its_bound(name: str) -> None:
+    found = RECORDS[name, "f32"]
+    assert found["worst"] <= FAST[name].fast_bound and found["wrong"] == 0 and found["count"] >= 1 << 28
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_the_worst_case_found(name: str) -> None:
+    found = RECORDS[name, "f32"]
+    x = np.full(16, float.fromhex(found["at"][0]), np.float32)
+    report = Report()
+    Exact(FAST[name]).compare_listed(x, Kernel(FAST[name], "f32", 16, None, "fast")(x), report)
+    assert report.wrong == 0 and report.worst == pytest.approx(found["worst"], abs=1e-4)
 
 
 # ---- what is relaxed, by dtype ---------------------------------------------------------------------------------------------------
@@ -278,3 +296,29 @@ def test_devices_take_fast_kernels(target: str) -> None:
     want = FORMULAS["chain"](a.astype(np.float64), b.astype(np.float64))
     errors = [np.abs(computed("chain", p, a, b, target).astype(np.float64) - want).mean() for p in ("fast", "exact")]
     assert errors[0] < errors[1] if target.startswith("ascend") else errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_nan_of_bf16_stays_one(level: str) -> None:
+    """A multiply-add of bf16 numbers is rounded without a test of its own for NaN: all 65,536 in each of its places."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(ml_dtypes.bfloat16).reshape(256, 256)
+    one = np.ones_like(every)
+
+    @pypto.jit(precision="fast")
+    def kernel(a: MATRIX, b: MATRIX, c: MATRIX, out: MATRIX):  # type: ignore[valid-type]
+        out[:] = pypto.relu(a * b - c) - c * a
+
+    for arrays in ((every, one, one), (one, every, one), (one, one, every)):
+        given = dict(zip("abc", arrays, strict=True)) | {"out": np.zeros_like(every)}
+        graph = kernel.graph(*given.values())
+        Executable(pipeline.lower(graph, "llvm-cpu"), level=level, pool=Pool(1)).run(given, symbol_values(graph, given, {}))
+        a, b, c = (x.astype(np.float64) for x in arrays)
+        with np.errstate(all="ignore"):
+            want = np.maximum(a * b - c, 0) - c * a
+        np.testing.assert_array_equal(np.isnan(given["out"].astype(np.float64)), np.isnan(want))
+
+
+def test_a_text_with_another_precision_is_refused() -> None:
+    with pytest.raises(KernelError, match="the option `precision` is 'faster'") as refused:
+        read_graph('kernel k(%x: f32[8], %y: f32[8]) with (precision = "faster") { %a = exp(%x)  write y <- %a }')
+    assert refused.value.code == "PT602"

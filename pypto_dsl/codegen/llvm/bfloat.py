@@ -34,7 +34,7 @@ EVERYTHING = BF16_NUMBER | Known.QUIET
 SELECTING = frozenset({"maximum", "minimum", "abs", "neg", "where", "positive"})
 # Operations whose every NaN is an operand's made quiet, or a new one without payload, at every feature level.
 ARITHMETIC = frozenset({
-    "add", "sub", "mul", "div", "square", "reciprocal", "sqrt", "exp", "exp2", "tanh", "sigmoid", "silu", "gelu", "pow",
+    "add", "sub", "mul", "div", "square", "reciprocal", "sqrt", "exp", "exp2", "tanh", "sigmoid", "silu", "gelu", "pow", "mac",
 })
 
 

@@ -16,7 +16,7 @@ from lark import Token
 
 from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import KernelError
-from pypto_dsl.compiler.graph import COMMON_ATTRIBUTES, Attribute, Builder, Check, Graph, Op, Region, Symbol, TensorType, Value
+from pypto_dsl.compiler.graph import COMMON_ATTRIBUTES, PRECISIONS, Attribute, Builder, Check, Graph, Op, Region, Symbol, TensorType, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
 from pypto_dsl.compiler.ops.definition import apply, constant, signature_text, stored_attributes
@@ -68,6 +68,8 @@ class _Reader:
             option, given = str(field.children[0]), self.value(field.children[1], str)
             if not isinstance(given, str):
                 raise self.refuse("PT602", f"the option `{option}` is a string, and this is {given!r}", field)
+            if option == "precision" and given not in PRECISIONS:
+                raise self.refuse("PT602", f"the option `precision` is {given!r}", field, f"one of {', '.join(PRECISIONS)}")
             graph.options[option] = given
         for item in items:  # symbols first: types mention them wherever they stand
             if item.data == "symbol":
