@@ -152,3 +152,15 @@ def test_bits_are_those_of_a_dense_call(name: str, rank: int, dynamic: bool) -> 
                 dense, given = ([pypto.from_torch(v, dynamic_axis=range(rank)) for v in vs] for vs in (dense, given))
             for got, want in zip(results(kernel(*given)), results(kernel(*dense)), strict=True):
                 assert got.tobytes() == want.tobytes(), (how, other, np.dtype(dtype).name)
+
+
+def test_fast_kernels_read_any_strides() -> None:
+    @pypto.jit(precision="fast")
+    def kernel(x: T([D, D]), y: T([D, D])):
+        return pypto.sum(pypto.silu(x) * y, -1), pypto.softmax(x, 0)
+
+    for dtype in FLOATS:
+        x, y = values((37, 70), dtype), values((37, 70), dtype, 1)
+        for how, laid in layouts(x):
+            for got, want in zip(results(kernel(laid, y)), results(kernel(np.ascontiguousarray(laid), y)), strict=True):
+                assert got.tobytes() == want.tobytes(), (how, np.dtype(dtype).name)

@@ -120,7 +120,14 @@ class Tiling:
         return value in self.storage.places
 
     def axes_at(self, operand: Value, reader: Op, position: int = 0) -> Axes:
-        """How an operand lies in the space where ``reader`` reads it."""
+        """How an operand lies in the space where ``reader`` reads it; where its strides are zero it has one element for all."""
+        axes = self._axes_at(operand, reader, position)
+        place = self.storage.places.get(operand)
+        if place is None or place.strides is None or reader.opcode == "matmul" or not self.is_leaf(operand):
+            return axes
+        return tuple(None if stride.constant == 0 else a for a, stride in zip(axes, place.strides, strict=True))
+
+    def _axes_at(self, operand: Value, reader: Op, position: int) -> Axes:
         rank = operand.type.rank
         if reader.opcode == "matmul":
             return self._matmul_axes(reader, operand, position)
