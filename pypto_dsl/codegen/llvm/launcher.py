@@ -200,7 +200,9 @@ class _Writer(_Function):
         b = self.b
         for (tensor, axis), name in self.free.items():  # aligned, so multiples of the element
             size = next(p.dtype.itemsize for p in self.plan.tensors if p.name == tensor)
-            self.scope[name] = self.steps[tensor][axis] >> (size.bit_length() - 1)
+            step = self.steps[tensor][axis]
+            self.scope[name] = step >> (size.bit_length() - 1)
+            self._require(b.compare("ne", step, 0) & b.compare("ne", step, size))  # there is better code for these
         for param in self.plan.tensors:
             for axis, wanted in enumerate(param.strides or ()):
                 if (param.name, axis) not in self.free:
