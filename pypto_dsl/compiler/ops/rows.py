@@ -6,9 +6,10 @@ import numpy as np
 from pypto_dsl.compiler.dtypes import I32
 from pypto_dsl.compiler.graph import Attribute
 from pypto_dsl.compiler.ops import reference, shapes, typing
-from pypto_dsl.compiler.ops.core import add, amax, div, exp, extent, iota, le, mul, sqrt, sub, where
+from pypto_dsl.compiler.ops.core import add, amax, div, exp, extent, iota, le, mul, sub, where
 from pypto_dsl.compiler.ops.core import sum as sum_
 from pypto_dsl.compiler.ops.definition import Tensor, op
+from pypto_dsl.compiler.ops.elementwise import rsqrt
 from pypto_dsl.compiler.ops.references import reductions
 from pypto_dsl.compiler.ops.shapes import element_count
 
@@ -38,23 +39,23 @@ def softmax(input: Tensor, dim: int = -1) -> Tensor:
 
 
 @op(types=typing.float_unary, shape=shapes.last_axis_parameters, reference=reference.layer_norm, family="row", bound={"f32": 12},
-    derivation="std's, the mean's 5 ulp against the distance from it, a quotient, a product and a sum", scale=reductions.layer_norm_scale,
+    derivation="std's, the mean's 5 ulp against the distance from it, a reciprocal, two products and a sum",
+    scale=reductions.layer_norm_scale,
     dtypes=typing.FLOATS)
 def layer_norm(input: Tensor, gamma: Tensor | None = None, beta: Tensor | None = None, epsilon: float = 1e-5) -> Tensor:
-    """``(input - mean) / sqrt(var + epsilon) * gamma + beta`` over the last axis, with the two-pass variance (divided by N)."""
+    """``(input - mean) * rsqrt(var + epsilon) * gamma + beta`` over the last axis, with the two-pass variance (divided by N)."""
     centred = sub(input, mean(input, -1, True))
-    deviation = sqrt(add(mean(mul(centred, centred), -1, True), epsilon))
-    result = div(centred, deviation)
+    result = mul(centred, rsqrt(add(mean(mul(centred, centred), -1, True), epsilon)))
     if gamma is not None:
         result = mul(result, gamma)
     return result if beta is None else add(result, beta)
 
 
 @op(types=typing.float_unary, shape=shapes.last_axis_parameters, reference=reference.rms_norm, family="row", bound={"f32": 6},
-    derivation="half of the mean's 5 and of a square's, a root, a quotient and a product", dtypes=typing.FLOATS)
+    derivation="half of the mean's 5 and of a square's, the reciprocal root's 1.5, two products", dtypes=typing.FLOATS)
 def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
-    """``input / sqrt(mean(input**2) + epsilon) * gamma`` over the last axis."""
-    result = div(input, sqrt(add(mean(mul(input, input), -1, True), epsilon)))
+    """``input * rsqrt(mean(input**2) + epsilon) * gamma`` over the last axis."""
+    result = mul(input, rsqrt(add(mean(mul(input, input), -1, True), epsilon)))
     return result if gamma is None else mul(result, gamma)
 
 
