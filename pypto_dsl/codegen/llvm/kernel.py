@@ -121,7 +121,7 @@ class _Kernel:
             total = total + size
         if total.constant is not None and total.constant <= targets.load("llvm-cpu").table("launch")["streaming_least"]:
             return None
-        self.b.module.globals[STREAMING] = f"@{STREAMING} = global i64 {streaming_bytes()}, align 8"
+        self.b.module.globals[STREAMING] = f"@{STREAMING} = weak global i64 {streaming_bytes()}, align 8"
         limit = self.b.load(I64, self.b.named(PTR, f"@{STREAMING}"))
         return self.b.compare("slt", limit, evaluate(self.b, total, self.scope))
 
