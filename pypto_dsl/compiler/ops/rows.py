@@ -9,7 +9,7 @@ from pypto_dsl.compiler.ops import reference, shapes, typing
 from pypto_dsl.compiler.ops.core import add, amax, div, exp, extent, iota, le, mul, sub, where
 from pypto_dsl.compiler.ops.core import sum as sum_
 from pypto_dsl.compiler.ops.definition import Tensor, op
-from pypto_dsl.compiler.ops.elementwise import rsqrt
+from pypto_dsl.compiler.ops.elementwise import reciprocal, rsqrt
 from pypto_dsl.compiler.ops.references import reductions
 from pypto_dsl.compiler.ops.shapes import element_count
 
@@ -30,12 +30,12 @@ def mean(input: Tensor, dim: Attribute = None, keepdim: bool = False, nan: str =
 
 
 @op(types=typing.float_unary, shape=shapes.along_axis, reference=reference.softmax, family="row", bound={"f32": 8},
-    derivation="exp's 1, the sum's 4, a quotient; exp enlarges the half ulp of a distance by the distance, as `scale` counts",
+    derivation="exp's 1, the sum's 4, a reciprocal, a product; exp enlarges the half ulp of a distance by the distance, as `scale` counts",
     scale=reductions.softmax_scale, dtypes=typing.FLOATS)
 def softmax(input: Tensor, dim: int = -1) -> Tensor:
-    """``exp(input - max) / sum(exp(input - max))`` along ``dim``. A row of -inf is NaN."""
+    """``exp(input - max) * (1 / sum(exp(input - max)))`` along ``dim``. A row of -inf is NaN."""
     shifted = exp(sub(input, amax(input, dim, True)))
-    return div(shifted, sum_(shifted, dim, True))
+    return mul(shifted, reciprocal(sum_(shifted, dim, True)))
 
 
 @op(types=typing.float_unary, shape=shapes.last_axis_parameters, reference=reference.layer_norm, family="row", bound={"f32": 12},
