@@ -155,6 +155,8 @@ def test_a_wrong_path_says_so(name: str, text: str | bytes | None, code: str, tm
     ("tt-wormhole", "[rings]", "[foo]\nx = 1\n[rings]", "foo is unknown"),
     ("tt-wormhole", "rows = 32                   # [doc] tile", "rows = 16", "written for 32"),
     ("tt-wormhole", "bytes = 1499136", "bytes = 400000", "more than the 400000 bytes"),
+    ("tt-wormhole", "bytes = 1499136", 'bytes = "many"', "[memory.l1] bytes is 'many', and must be a whole number"),
+    ("llvm-cpu", "serial_elements = 32768 ", "serial_elements = true ", "is True, and must be a whole number"),
     ("ascend-a2", "[limits]", "[limits]\nrnak = 4", "did you mean rank"),
     ("llvm-cpu", "[launch]", "[launch]\nchunks = 4", "[launch] chunks is unknown")])
 def test_keys_and_values_that_no_target_has_are_refused(family: str, old: str, new: str, said: str, tmp_path: Path) -> None:

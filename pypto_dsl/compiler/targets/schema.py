@@ -36,6 +36,28 @@ def _unknown(table: Mapping[str, Any], known: list[Mapping[str, Any]],
     return [((*path, key), keys) for key in table if known and key not in keys]
 
 
+def unlike(data: Mapping[str, Any], siblings: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Path, str]]:
+    """Paths of values that are of another kind than the family's targets have at their place, each with what is wrong."""
+    known = list(siblings)
+    for name in CLOSED:
+        if name in data:
+            yield from _unlike(data[name], [s[name] for s in known if name in s], (name,))
+
+
+def _unlike(value: Any, known: list[Any], path: Path) -> Iterable[tuple[Path, str]]:
+    kinds = [_kind(v) for v in known]
+    if known and _kind(value) not in kinds and not (type(value) is int and "a number" in kinds):
+        yield path, f"is {value!r}, and must be {' or '.join(dict.fromkeys(kinds))}"
+    elif isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from _unlike(below, [k[key] for k in known if isinstance(k, Mapping) and key in k], (*path, key))
+
+
+def _kind(value: Any) -> str:
+    kinds = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a text"), (Mapping, "a table"))
+    return next((name for kind, name in kinds if isinstance(value, kind)), "a list")
+
+
 def broken(data: Mapping[str, Any], family: str) -> Iterable[tuple[Path, str]]:
     """Paths of values that cannot be, each with what is wrong."""
     for (table, key), value in FIXED.get(family, {}).items():

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -276,7 +277,7 @@ def _check_tables(whole: Table) -> None:
     siblings = [row for row in map(_sibling, _built_in()) if row["family"] == whole["family"]]
     for path, known in schema.unknown_keys(whole, siblings):
         raise _at(whole, path[:-1]).wrong(path[-1], "is unknown", _meant(path[-1], known, "keys"))
-    for path, what in schema.broken(whole, whole["family"]):
+    for path, what in chain(schema.unlike(whole, siblings), schema.broken(whole, whole["family"])):
         raise _at(whole, path[:-1]).wrong(path[-1], what)
 
 
