@@ -161,11 +161,7 @@ assert "%a = add(%x, %x)" in printed[3][1] and "mul" not in printed[4][1] and "c
 """,
     "table": """
 from pypto_dsl.compiler import pipeline
-from pypto_dsl.compiler.passes.canonicalize import canonicalize
-from pypto_dsl.compiler.passes.legalize import legalize
-from pypto_dsl.compiler.passes.promote import promote
-from pypto_dsl.compiler.passes.relax import relax
-from pypto_dsl.compiler.passes.sink import sink
+globals().update({name: value for name, value in vars(pipeline).items() if not name.startswith("__")})  # the passes, new ones too
 exec(RECIPES["pass"])
 exec(RECIPE)
 names = [name for name in GRAPH_PASSES if name != "double_by_add"]
