@@ -378,6 +378,8 @@ class Window:
                 here(),
                 help=f"an integer subscript drops its axis: write a value of rank {axes}, or subscript with slices"
                 if any(self.dropped)
+                else KEEPDIM.format(value.op.opcode)
+                if value.op is not None and value.op.attributes.get("keepdim") is False
                 else "reshape the value first",
             )
         return tuple(as_index(1) if d else given.pop(0) for d in self.dropped)
