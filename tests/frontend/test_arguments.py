@@ -325,6 +325,15 @@ def test_an_extent_that_must_be_a_constant() -> None:
     assert "the shapes are [3, 6] and [3, 5]" in text and "`y.shape[1]` of 6" in text
 
 
+def test_a_dynamic_axis_of_one_element_is_not_repeated() -> None:
+    @pypto.jit(target="interpreter")
+    def k(x: pypto.Tensor([pypto.DYNAMIC, 6]), y: pypto.Tensor([pypto.DYNAMIC, 6]), out: pypto.Tensor([pypto.DYNAMIC, 6])):
+        out[:] = x + y
+
+    text = refused("PT707", lambda: k(ones(3, 6), ones(1, 6), ones(3, 6)))
+    assert "annotate the axis 1 or pypto.STATIC: `y.shape[0]` is only known to be 1 in this call" in text
+
+
 WRONG_CALLS = {"PT702": "np.ones((3, 4), np.float64)", "PT703": "np.ones(4, np.float32)", "PT704": "np.ones((3, 5), np.float32)",
                "PT707": "np.ones((2, 4), np.float32)"}
 
