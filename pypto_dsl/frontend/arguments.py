@@ -14,7 +14,7 @@ from pypto_dsl.compiler.errors import KernelError, Label, error, value_text
 from pypto_dsl.compiler.graph import Check, Graph
 from pypto_dsl.compiler.index import Index, Spelling, text
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.shapes import KEEPDIM, broadcast, shape_text
+from pypto_dsl.compiler.ops.shapes import KEEPDIM, WHOLE_AXIS, broadcast, shape_text
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.vocabulary import Annotation, TileOpFormat, dtype_meant
@@ -241,6 +241,8 @@ def _disagreement(graph: Graph, check: Check, values: Mapping[str, int], left: i
     if 1 in (left, right) and check.what in REGISTRY and REGISTRY[check.what].shape is broadcast:
         one = sides[0 if left == 1 else 1]
         help = f"annotate the axis 1 or pypto.STATIC: `{one}` is only known to be 1 in this call, and such an axis is not repeated"
+    if check.what == WHOLE_AXIS:
+        help = "repeat the value, pypto.expand_clone(value, shape), or write a part of the axis with out[a:b, 0:1] = value"
     if check.dropped:
         help = KEEPDIM.format(check.dropped)
     return error("PT707", f"{check.what}{of} needs `{sides[0]}` and `{sides[1]}` to be equal, and they are {left} and {right}", check.span,

@@ -16,7 +16,7 @@ from pypto_dsl.compiler.ops.bounds import require_within
 from pypto_dsl.compiler.ops.core import cast, full, ne
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
 from pypto_dsl.compiler.ops.definition import Call
-from pypto_dsl.compiler.ops.shapes import KEEPDIM, dropped_axis, element_count, require_equal, shape_text
+from pypto_dsl.compiler.ops.shapes import KEEPDIM, WHOLE_AXIS, dropped_axis, element_count, require_equal, shape_text
 from pypto_dsl.compiler.ops.typing import atype
 from pypto_dsl.compiler.promotion import PromotionError, assign, rule_set
 from pypto_dsl.compiler.span import Span
@@ -214,7 +214,7 @@ class Tensor(metaclass=_TensorMeta):
             value = expanded(trace, value, window.extents, self.dtype, self)
         source = value.value
         shape = window.restored(source)
-        window.check_stops(shape)
+        window.check_stops(shape, source)
         if shape != source.type.shape:
             source = trace.emit(lambda: reshape_op(source, shape))
         assemble_into(trace, self, source, window.offsets)
@@ -325,8 +325,10 @@ class Window:
         self.extents: tuple[Index, ...] = ()
         self.dropped: list[bool] = []
         self.stops: list[bool] = []
+        self.whole: list[bool] = []
         for axis, (k, n) in enumerate(zip(keys, shape, strict=True)):
             self._axis(axis, k, n)
+            self.whole.append(isinstance(k, slice) and k.start is None and k.stop is None)
 
     def _axis(self, axis: int, key: Any, extent: IntLike) -> None:
         if isinstance(key, Tensor):
@@ -384,11 +386,18 @@ class Window:
             )
         return tuple(as_index(1) if d else given.pop(0) for d in self.dropped)
 
-    def check_stops(self, shape: tuple[Index, ...]) -> None:
-        """A stop that is known and disagrees with the value's extent is an error: writing goes by the start offset."""
+    def check_stops(self, shape: tuple[Index, ...], source: Value) -> None:
+        """A stop that is known and disagrees with the value's extent is an error: writing goes by the start offset.
+
+        So is a whole axis, `:`, that disagrees; of one that only the call knows, a value of extent 1, which NumPy would repeat, is no part.
+        """
+        graph = self.tensor.owner.graph
         for axis, extent in enumerate(shape):
-            difference = (extent - self.extents[axis]).constant
-            if self.stops[axis] and difference:
+            have = self.extents[axis]
+            difference = (extent - have).constant
+            if self.whole[axis] and extent.constant == 1 and all(graph.symbols[name].kind == "dim" for name in have.variables()):
+                require_equal(Call(WHOLE_AXIS, (self.tensor.value, source), {}, graph, here()), have, extent)
+            if difference and (self.stops[axis] or self.whole[axis]):
                 raise error("PT314", f"axis {axis}: the slice has extent {self.extents[axis]}, and the value written has {extent}", here(),
                             help="make them equal; pypto.expand_clone repeats axes of extent 1")
 

@@ -325,6 +325,19 @@ def test_an_extent_that_must_be_a_constant() -> None:
     assert "the shapes are [3, 6] and [3, 5]" in text and "`y.shape[1]` of 6" in text
 
 
+def test_a_whole_axis_is_filled() -> None:
+    @pypto.jit(target="interpreter")
+    def k(x: pypto.Tensor([pypto.DYNAMIC, 6]), out: pypto.Tensor([pypto.DYNAMIC, pypto.DYNAMIC])):
+        for i in pypto.loop(x.shape[0]):
+            out[i:i + 1, :] = x[i:i + 1, :].sum(-1, True)
+
+    out = ones(3, 1)
+    k(ones(3, 6), out)
+    assert (out == 6).all()
+    text = refused("PT707", lambda: k(ones(3, 6), ones(3, 6)))
+    assert "needs `out.shape[1]` and `1` to be equal, and they are 6 and 1" in text and "pypto.expand_clone(value, shape)" in text
+
+
 def test_a_dynamic_axis_of_one_element_is_not_repeated() -> None:
     @pypto.jit(target="interpreter")
     def k(x: pypto.Tensor([pypto.DYNAMIC, 6]), y: pypto.Tensor([pypto.DYNAMIC, 6]), out: pypto.Tensor([pypto.DYNAMIC, 6])):

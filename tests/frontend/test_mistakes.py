@@ -79,6 +79,8 @@ MISTAKES = [
             ("= x", "= x[0, 0]")),
     Mistake("a sum that lost an axis in place of two", f"def k({TENSORS}):\n    out[0:4, 0:1] = x.sum(-1)\n", "PT312", "out[0:4, 0:1]",
             "2 axes", SQUARE, ("sum(-1)", "sum(-1, True)")),
+    Mistake("a column in place of whole rows", f"def k({TENSORS}):\n    out[0:4, :] = x.sum(-1, True)\n", "PT314", "out[0:4, :]",
+            "the slice has extent 4, and the value written has 1", SQUARE, ("[0:4, :]", "[0:4, 0:1]")),
     Mistake("a row in place of two axes", f"def k({TENSORS}):\n    out[0:1] = x[0]\n", "PT312", "out[0:1]", "2 axes", SQUARE,
             ("= x[0]", "= x[0:1]")),
     Mistake("a column of another extent", f"def k({TENSORS}):\n    out[0:2, 0] = x[:, 0]\n", "PT314", "out[0:2, 0]", "extent", SQUARE,

@@ -29,6 +29,7 @@ def require_equal(call: Call, a: Index, b: Index) -> bool:
     return True
 
 
+WHOLE_AXIS = "a write to a whole axis"  # what needs `out[a:b, :] = value` to fill the axis
 KEEPDIM = "with keepdim=True, {} keeps the axis that it reduces, with extent 1"
 
 
