@@ -28,6 +28,7 @@ from pypto_dsl.frontend.scalar import SymbolicScalar, is_symbolic
 from pypto_dsl.frontend.settle import live_values, settle
 from pypto_dsl.frontend.tensor import Tensor, wrap
 from pypto_dsl.frontend.trace import Trace, tracing
+from pypto_dsl.frontend.undefined_reads import undefined_read
 
 
 class KernelWarning(UserWarning):
@@ -138,6 +139,9 @@ def capture(function: FunctionType, name: str, signature: inspect.Signature, arg
     settle(graph, trace.forwards, observing)
     if observing:
         return Captured(graph, form, (), ())
+    unbound = undefined_read(graph, trace.poison)
+    if unbound is not None:
+        raise unbound
     notes = tuple(in_users_words(n, graph) for n in _lint(trace, graph, name, span)) if options.lint == "on" else ()
     for note in notes:
         place = note.primary.span if note.primary is not None else span

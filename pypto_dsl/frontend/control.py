@@ -135,7 +135,9 @@ class Branch:
             return self.trace.in_frame(x.cell, frame)
         with self.trace.inside(frame):
             if isinstance(x, Undefined):
-                return self.trace.undefined(x.like)
+                made = self.trace.undefined(x.like)
+                self.trace.poison.add(made)
+                return made
             if not is_number(x):
                 return None
             if isinstance(x, (bool, SymbolicBool)) and isinstance(other, (bool, SymbolicBool)):

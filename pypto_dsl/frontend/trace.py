@@ -161,6 +161,7 @@ class Trace:
         self.loops: dict[str, LoopBounds] = {}
         self.forwards: dict[Value, Value] = {}
         self.rebinds: list[Rebind] = []
+        self.poison: set[Value] = set()  # values that stand for a name which an arm of an `if` does not bind
         self.local_writes: list[LocalWrite] = []
         self.hints: list[tuple[str, str, Span | None]] = []
         self.policies: dict[tuple[Cell, Any], bool] = {}
@@ -337,7 +338,8 @@ class Trace:
         return self._value(view(value, shape, whole(len(shape)), tuple(live)))
 
     def undefined(self, like: TensorType) -> Value:
-        """A value that nobody may read."""
+        """A value that nobody may read; all of it is live, as of every `empty`."""
+        like = TensorType(like.dtype, like.shape)
         return self.builder.add("empty", (), (like,), {"shape": like.shape, "dtype": like.dtype}).result
 
     # ---- abandoned recordings --------------------------------------------------------------------------------------------------

@@ -81,6 +81,13 @@ MISTAKES = [
             "2 axes", SQUARE, ("sum(-1)", "sum(-1, True)")),
     Mistake("a column in place of whole rows", f"def k({TENSORS}):\n    out[0:4, :] = x.sum(-1, True)\n", "PT314", "out[0:4, :]",
             "the slice has extent 4, and the value written has 1", SQUARE, ("[0:4, :]", "[0:4, 0:1]")),
+    Mistake("a tensor of one branch", f"def k({TENSORS}):\n    if x[0, 0] > 0:\n        z = x + y\n    out[:] = z * 2\n", "PT140", "z * 2",
+            "`z` is bound in one branch of an `if` only", SQUARE, ("    if", "    z = x\n    if")),
+    Mistake("a sum that starts in the first turn", f"def k({TENSORS}):\n    for i in pypto.loop(4):\n        if i == 0:\n"
+            "            z = x[0:1] * 0.0\n        z = z + x[i:i + 1]\n    out[0:1] = z\n    out[1:4] = x[1:4]\n", "PT140",
+            "z + x[i:i + 1]", "`z` is bound in one branch of an `if` only", SQUARE, ("    for i", "    z = y[0:1]\n    for i")),
+    Mistake("a tensor of one branch that is written", f"def k({TENSORS}):\n    if x[0, 0] > 0:\n        z = x + y\n    out[:] = z\n",
+            "PT140", "x[0, 0] > 0", "is read behind it", SQUARE, ("    if", "    z = x\n    if")),
     Mistake("a row in place of two axes", f"def k({TENSORS}):\n    out[0:1] = x[0]\n", "PT312", "out[0:1]", "2 axes", SQUARE,
             ("= x[0]", "= x[0:1]")),
     Mistake("a column of another extent", f"def k({TENSORS}):\n    out[0:2, 0] = x[:, 0]\n", "PT314", "out[0:2, 0]", "extent", SQUARE,
