@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from benchmarks import environment
-from benchmarks.table import losses, read, summary, table
+from benchmarks.table import bars, losses, read, summary, table
 
 FILES = click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
@@ -69,11 +69,11 @@ def measure(peers: str, workloads: str, threads: int, cpu_time: bool, rounds: in
 
 @main.command("table")
 @FILES
-@click.option("--only", type=click.Choice(["table", "summary", "losses"]), help="One part instead of all three.")
+@click.option("--only", type=click.Choice(["table", "summary", "losses", "bars"]), help="One part instead of all.")
 def show(files: tuple[Path, ...], only: str | None) -> None:
     """Print results as Markdown. A workload in several FILES is taken from the first: ratios stay within one run."""
     _, lines = read(files)
-    parts = {"table": table, "summary": summary, "losses": losses}
+    parts = {"bars": bars, "table": table, "summary": summary, "losses": losses}
     click.echo("\n\n".join(part(lines) for name, part in parts.items() if only in (None, name)))
 
 

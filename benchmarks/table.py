@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,40 @@ def summary(lines: Iterable[Line]) -> str:
         text.append(_cells([*key, str(len(ratios)), _times(_geometric_mean(ratios)), _times(_geometric_mean(accurate)),
                             str(sum(r >= 1 for r in ratios)), str(sum(r < 0.95 for r in ratios)), _times(min(ratios))]))
     return "\n".join(text)
+
+
+def bars(lines: Iterable[Line]) -> str:
+    """What the bars are about, as a list: ratios of all but matrix products, with each counted as 4 at most too (some say more about the
+    peers: page faults of fresh results, scalar 16-bit code); functions of 16-bit floats, pow of two tensors, and parts of the limit."""
+    ratios = {line.workload: line.ratio for line in lines if line.ratio is not None and line.rows[OURS]["group"] != "matmul"}
+    functions = {name: r for name, r in ratios.items() if _is_16_bit_function(name)}
+    shares = {line.workload: line.share for line in lines if line.share is not None and line.workload.endswith("16M")
+              and line.rows[OURS]["group"] == "elementwise"}
+    ahead, at_twice, at_85 = (sum(x >= bar for x in found.values()) for found, bar in ((ratios, 1.0), (functions, 2.0), (shares, 0.85)))
+    mean, capped = _geometric_mean(list(ratios.values())), _geometric_mean([min(r, CAP) for r in ratios.values()])
+    text = [f"- {len(ratios)} rows: geometric mean {_times(mean)} ({_times(capped)} with each ratio counted as {CAP:g} at most), "
+            f"{ahead} at 1.0x or more ({ahead / max(1, len(ratios)):.0%}).",
+            f"- Below 0.95x: {_listed({n: r for n, r in ratios.items() if r < 0.95})}.",
+            f"- Functions of 16-bit floats at 1M and 16M: {at_twice} of {len(functions)} at 2x or more; below: "
+            f"{_listed({n: r for n, r in functions.items() if r < 2})}.",
+            f"- pow of two f32 tensors: {_listed({n: r for n, r in ratios.items() if n.startswith('pow_f32')})}."]
+    if shares:
+        text.append(f"- Of the stream beyond the caches, element by element: {at_85} of {len(shares)} at 85 % or more: "
+                    + ", ".join(f"{n} {s:.0%}" for n, s in sorted(shares.items(), key=lambda item: -item[1])) + ".")
+    return "\n".join(text)
+
+
+def _listed(ratios: Mapping[str, float]) -> str:
+    return ", ".join(f"{n} {_times(r)}" for n, r in sorted(ratios.items(), key=lambda item: item[1])) or "none"
+
+
+CAP = 4.0
+# bound by memory, square roots or page faults: sums, products of two numbers, roots
+MEMORY_BOUND = ("add", "fma_relu", "pow_2_", "pow_half", "ldexp", "sum", "max", "rms_norm", "layer_norm")
+
+
+def _is_16_bit_function(workload: str) -> bool:
+    return ("bf16" in workload or "_f16" in workload) and not workload.endswith("_64") and not workload.startswith(MEMORY_BOUND)
 
 
 def _geometric_mean(ratios: Sequence[float]) -> float | None:

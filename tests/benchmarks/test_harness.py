@@ -94,6 +94,21 @@ def test_ratios_and_losses_are_counted():
     assert "| lost | 0.50x | numpy | 1 | 2 |" in table.losses(lines) and "won" not in table.losses(lines)
 
 
+def test_the_bars_are_counted():
+    def line(name, group, **times):
+        return table.Line(name, {p: {"workload": name, "group": group, "peer": p, "best_ms": ms} for p, ms in times.items()})
+
+    lines = [line("exp_bf16_16M", "elementwise", pypto=1.0, torch=1.5, limit=0.9), line("exp_f16_1M", "elementwise", pypto=1.0, torch=16.0),
+             line("pow_2_bf16_1M", "elementwise", pypto=1.0, torch=0.9), line("pow_f32_64", "elementwise", pypto=1.0, numpy=2.0),
+             line("matmul_f32_64", "matmul", pypto=1.0, numpy=0.1), line("exp_f16_64", "elementwise", pypto=1.0, torch=1.0)]
+    assert table.bars(lines).split("\n") == [
+        "- 5 rows: geometric mean 2.12x (1.61x with each ratio counted as 4 at most), 4 at 1.0x or more (80%).",
+        "- Below 0.95x: pow_2_bf16_1M 0.90x.",
+        "- Functions of 16-bit floats at 1M and 16M: 1 of 2 at 2x or more; below: exp_bf16_16M 1.50x.",
+        "- pow of two f32 tensors: pow_f32_64 2.00x.",
+        "- Of the stream beyond the caches, element by element: 1 of 1 at 85 % or more: exp_bf16_16M 90%."]
+
+
 def test_fast_kernels_are_a_column_and_no_peer():
     rows = session.measure(session.Settings(("pypto", "pypto_fast"), ("exp_f32_64",), rounds=2, sample_seconds=0.0))["rows"]
     line = table.Line("exp_f32_64", {row["peer"]: row for row in rows})
