@@ -1,6 +1,7 @@
 """Kernels with precision="fast" on the CPU: within the bounds of `[fast.bounds]`, special values as ever, bits that only fusion decides."""
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Callable
 from typing import Any
 
@@ -239,12 +240,7 @@ def test_tiles_and_static_extents_do_not_change_bits(name: str, dtype: str) -> N
         kernel = pypto.jit(precision="fast")(type(function)(function.__code__, function.__globals__, name))
         kernel.function.__annotations__ = dict.fromkeys(("a", "b", "out"), annotation)
         out = np.zeros_like(a)
-        if tile:
-            pypto.set_vec_tile_shapes(*tile)
-        try:
-            kernel(a, b, out)
-        finally:
-            pypto.reset_options()
+        contextvars.copy_context().run(lambda: (tile and pypto.set_vec_tile_shapes(*tile), kernel(a, b, out)))  # no other test's tile
         return out
 
     assert run(STATIC).tobytes() == symbolic.tobytes()
