@@ -14,7 +14,7 @@ def undefined_read(graph: Graph, poison: Set[Value]) -> KernelError | None:
     only carries need not be read: nothing is said of them.
     """
     missing: dict[Value, tuple[Op, str]] = {}
-    found = _in_region(graph.body, poison, missing) if poison else None
+    found = _in_region(graph.body, poison, missing, set()) if poison else None
     if found is None and missing:
         found = next(((None, v) for v in graph.results() if v in missing), None)
     if found is None:
@@ -30,18 +30,22 @@ def undefined_read(graph: Graph, poison: Set[Value]) -> KernelError | None:
                  "or read it under the same condition")
 
 
-def _in_region(region: Region, poison: Set[Value], missing: dict[Value, tuple[Op, str]]) -> tuple[Op | None, Value] | None:
-    here: set[Value] = set()  # only uses beside the `if` are certain to meet the missing value
+def _in_region(region: Region, poison: Set[Value], missing: dict[Value, tuple[Op, str]],
+               here: set[Value]) -> tuple[Op | None, Value] | None:
+    """The first certain read in ``region``. Fills ``here`` with its own values that may be missing: only uses beside the `if` are certain
+    to meet them, and an arm that hands one on as the value of another name has used it."""
     for op in region.ops:
         if op.opcode in ("if", "loop"):
-            for inner in op.regions:
-                found = _in_region(inner, poison, missing)
+            inside: list[set[Value]] = [set() for _ in op.regions]
+            for inner, own in zip(op.regions, inside, strict=True):
+                found = _in_region(inner, poison, missing, own)
                 if found is not None:
                     return found
             if op.opcode == "if":
                 for result, sides in zip(op.results, zip(*(r.yields for r in op.regions), strict=True), strict=True):
-                    if any(side in poison for side in sides):
-                        missing[result] = (op, result.name.split(".")[0])
+                    handed_on = next((side for side, own in zip(sides, inside, strict=True) if side in own), None)
+                    if handed_on is not None or any(side in poison for side in sides):
+                        missing[result] = (op, result.name.split(".")[0]) if handed_on is None else missing[handed_on]
                         here.add(result)
             continue
         read = next((v for v in op.operands if v in here), None)

@@ -88,6 +88,9 @@ MISTAKES = [
             "z + x[i:i + 1]", "`z` is bound in one branch of an `if` only", SQUARE, ("    for i", "    z = y[0:1]\n    for i")),
     Mistake("a tensor of one branch that is written", f"def k({TENSORS}):\n    if x[0, 0] > 0:\n        z = x + y\n    out[:] = z\n",
             "PT140", "x[0, 0] > 0", "is read behind it", SQUARE, ("    if", "    z = x\n    if")),
+    Mistake("a tensor of one branch in another branch", f"def k({TENSORS}):\n    out[:] = x\n    if x[0, 0] > 0:\n        if x[0, 1] > 0:\n"
+            "            z = x + y\n        out[:] = z\n", "PT140", "x[0, 1] > 0", "`z` is bound in one branch of an `if` only", SQUARE,
+            ("        if x[0, 1]", "        z = x\n        if x[0, 1]")),
     Mistake("a row in place of two axes", f"def k({TENSORS}):\n    out[0:1] = x[0]\n", "PT312", "out[0:1]", "2 axes", SQUARE,
             ("= x[0]", "= x[0:1]")),
     Mistake("a column of another extent", f"def k({TENSORS}):\n    out[0:2, 0] = x[:, 0]\n", "PT314", "out[0:2, 0]", "extent", SQUARE,
