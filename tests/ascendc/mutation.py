@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from pypto_dsl.compiler.errors import KernelError
-from pypto_dsl.runtime.emulator.ascendc.library import FLAGS, EmulatorTrap, KernelLibrary, build_library
+from pypto_dsl.runtime.emulator.ascendc.kernel_library import FLAGS, EmulatorTrap, KernelLibrary, build_library
 from pypto_dsl.runtime.emulator.ascendc.runner import execute
 from tests.ascendc.kernels import KERNELS, Array, arguments, distance, emitted, expected
 from tests.ascendc.mutants import Mutant, mutants

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from pypto_dsl.runtime.emulator.ascendc.library import FLAGS, GlobalArray, KernelLibrary, Number, build_library
+from pypto_dsl.runtime.emulator.ascendc.kernel_library import FLAGS, GlobalArray, KernelLibrary, Number, build_library
 from tests.ascendc.calls import CALLS, NUMPY, N, inputs
 
 TEMPLATE = """

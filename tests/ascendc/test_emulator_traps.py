@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pypto_dsl.compiler.errors import KernelError
-from pypto_dsl.runtime.emulator.ascendc.library import FLAGS, INCLUDE, EmulatorTrap, GlobalArray, KernelLibrary, Number
+from pypto_dsl.runtime.emulator.ascendc.kernel_library import FLAGS, INCLUDE, EmulatorTrap, GlobalArray, KernelLibrary, Number
 from pypto_dsl.runtime.toolchain import build_shared_object
 
 FOLDER = Path(__file__).parent / "negative"

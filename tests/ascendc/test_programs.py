@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from pypto_dsl.runtime.emulator.ascendc.library import KernelLibrary
+from pypto_dsl.runtime.emulator.ascendc.kernel_library import KernelLibrary
 from pypto_dsl.runtime.emulator.ascendc.runner import build, execute
 from tests.ascendc.kernels import KERNELS, Kernel, arguments, emitted, error
 

@@ -12,7 +12,7 @@ from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.compiler.placement.ascend.instructions import RULES
 from pypto_dsl.compiler.placement.ascend.machine import machine
 from pypto_dsl.compiler.targets import load
-from pypto_dsl.runtime.emulator.ascendc.library import INCLUDE
+from pypto_dsl.runtime.emulator.ascendc.kernel_library import INCLUDE
 from tests.ascendc.kernels import KERNELS, TARGET, emitted
 
 DATA = tomllib.loads((resources.files("pypto_dsl.compiler.targets") / f"{TARGET}.toml").read_text())

@@ -15,7 +15,7 @@ from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.pipeline import lower
 from pypto_dsl.compiler.targets import load
 from pypto_dsl.runtime.emulator.ascendc import runner as ascend_runner
-from pypto_dsl.runtime.emulator.ascendc.library import KernelLibrary, build_library
+from pypto_dsl.runtime.emulator.ascendc.kernel_library import KernelLibrary, build_library
 from pypto_dsl.runtime.emulator.ttmetal import runner as ttmetal_runner
 from pypto_dsl.runtime.emulator.ttmetal.batch import Batch
 from pypto_dsl.runtime.toolchain import BuildFailed

@@ -6,7 +6,7 @@ r + r^2 Q(r) with Q fitted on [-ln2/2, ln2/2], and e^x = 2^n (1 + (e^r - 1)).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Module, Value
@@ -76,13 +76,13 @@ def exp_parts(b: Builder, x: Value, x_low: Value) -> tuple[Reduced, Value, Value
     return Reduced(shifted, n, r), total, rest
 
 
-def exp2(b: Builder, x: Value) -> Value:
-    """2^x, at most 1 ulp; exact for integers."""
+def exp2(b: Builder, x: Value, rest: Sequence[float] | None = None) -> Value:
+    """2^x, at most 1 ulp, or as ``rest``, another polynomial for (2^f - 1) / f, allows; exact for integers."""
     inside = clamp(b, x, -151.0, 129.0)
     shifted = inside + ROUNDING
     n = nearest(b, shifted)
     f = inside - n
-    return scale(b, b.fma(f, b.horner(f, polynomial("exp2m1")), 1.0), shifted, n)
+    return scale(b, b.fma(f, b.horner(f, rest or polynomial("exp2m1")), 1.0), shifted, n)
 
 
 def exp2_parts(b: Builder, f: Value) -> tuple[Value, Value]:

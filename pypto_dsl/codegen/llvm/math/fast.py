@@ -25,11 +25,7 @@ def exp(b: Builder, x: Value) -> Value:
 
 def exp2(b: Builder, x: Value) -> Value:
     """2^x within 3 ulp, exact for integers: 1.6 of the polynomial of degree 5 (2^-23.3), a half each of evaluation and scaling."""
-    inside = clamp(b, x, -151.0, 129.0)
-    shifted = inside + ROUNDING
-    n = nearest(b, shifted)
-    f = inside - n
-    return scale(b, b.fma(f, b.horner(f, polynomial("exp2m1")), 1.0), shifted, n)
+    return exponential.exp2(b, x, polynomial("exp2m1"))
 
 
 def _logarithm(name: str) -> logarithm.Core:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_dsl.codegen.host_steps import kernel_rows
-from pypto_dsl.runtime.emulator.ascendc.library import FLAGS, INCLUDE
+from pypto_dsl.runtime.emulator.ascendc.kernel_library import FLAGS, INCLUDE
 from pypto_dsl.runtime.toolchain import build_shared_object
 
 _START = """

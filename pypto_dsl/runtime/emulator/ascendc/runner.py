@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pypto_dsl.codegen.host_steps import kernel_rows
 from pypto_dsl.compiler.dtypes import BY_NAME
-from pypto_dsl.runtime.emulator.ascendc.library import GlobalArray, KernelLibrary, Number, Statistics, build_library
+from pypto_dsl.runtime.emulator.ascendc.kernel_library import GlobalArray, KernelLibrary, Number, Statistics, build_library
 from pypto_dsl.runtime.emulator.manifest import bind_extents, choose, evaluate, index, integers, run_steps
 
 Array = npt.NDArray[Any]
