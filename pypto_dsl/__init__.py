@@ -17,6 +17,8 @@ def __getattr__(name: str) -> Any:
         importlib.import_module("pypto_dsl.namespace")
     if name in _MODULES:
         return importlib.import_module(f"pypto_dsl.{name}")
+    if name == "__all__":
+        return importlib.import_module("pypto_dsl.namespace").names()
     if name.startswith("__"):
         raise AttributeError(f"module 'pypto_dsl' has no attribute {name!r}")
     found = importlib.import_module("pypto_dsl.namespace").lookup(name)

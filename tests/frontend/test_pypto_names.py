@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pypto_dsl as pypto
+from pypto_dsl import namespace
 from pypto_dsl.frontend.spellings import respelled
 
 TABLE = (Path(__file__).parents[1] / "data" / "pypto_calls.txt").read_text().splitlines()[1:]
@@ -216,3 +217,10 @@ def test_a_diagonal_may_be_known_when_the_kernel_runs(target: str) -> None:
         np.testing.assert_array_equal(low, np.tril(x, n))
         np.testing.assert_array_equal(high, np.triu(x, rows - n))
     assert len(k.specializations()) == 1
+
+
+def test_a_star_imports_every_public_name() -> None:
+    found: dict[str, object] = {}
+    exec("from pypto_dsl import *", found)
+    assert set(namespace.names()) <= set(found)
+    assert found["exp"] is pypto.exp
