@@ -16,7 +16,7 @@ _EXTENDED = frozenset({"bias_tensor", "scale", "scale_tensor", "relu_type", "tra
 @own
 def matmul(input: Any, mat2: Any, out_dtype: DType | None = None, *, a_trans: bool = False, b_trans: bool = False,
            c_matrix_nz: bool = False, extend_params: dict[str, Any] | None = None) -> Any:
-    """The matrix product of the last two axes, accumulated in f32 (integers: INT32) along ascending k, rounded once to ``out_dtype``.
+    """The matrix product of the last two axes, accumulated in f32 (integers: INT32), rounded once to ``out_dtype``.
 
     Without ``out_dtype`` the result has the inputs' dtype.
 

@@ -31,7 +31,7 @@ rows = 1
 cols = 256
 column_rows = 256
 column_cols = 16
-matmul = [16, 32, 64]
+matmul = [16, 32, 256]
 
 [ops]
 add = ["f32"]
@@ -65,6 +65,8 @@ WRONG = [
     ("tile", "colums", 4),
     ("tile", "matmul", [16, 32]),
     ("tile", "matmul", 16),
+    ("tile", "matmul", [16, 32, 64]),
+    ("tile", "column_rows", 128),
     ("tile", "align", [1, 0]),
     ("tile", "whole_row", -1),
     ("tile", "rematerialize", -1),

@@ -13,6 +13,7 @@ from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import zero
 from pypto_dsl.codegen.llvm.lanes import Lanes, Position, key, store_vector
 from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.summation import PARTIALS, ROW_BLOCK
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 TOGETHER = 4  # vectors of rows: their partials fit the first-level cache
@@ -37,7 +38,7 @@ class _State:
 def reduce_rows(b: Builder, lanes: Lanes, rows: Sequence[Value], mask: Value | None, count: Value) -> None:
     """Reduce ``count`` columns of the vectors of rows that begin at ``rows``; ``lanes`` run over the Block's rows."""
     states = [_state(b, lanes, reduce) for reduce in lanes.block.reduces]
-    several = b.compare("sgt", count, sums.ROW_BLOCK)
+    several = b.compare("sgt", count, ROW_BLOCK)
     vectors = len(rows)
     for s in states:
         for v in range(vectors):
@@ -47,7 +48,7 @@ def reduce_rows(b: Builder, lanes: Lanes, rows: Sequence[Value], mask: Value | N
         lanes.before_row(column)
         every = lanes.at(*(Position(column, row, mask) for row in rows))
         for s in states:
-            first = s.vector(b, s.partials, (column & (sums.PARTIALS - 1)) * vectors)
+            first = s.vector(b, s.partials, (column & (PARTIALS - 1)) * vectors)
             for v, values in enumerate(every):
                 place = s.vector(b, first, v)
                 value = elements.to_memory(b, values[key(s.reduce.value)], s.dtype)
@@ -56,15 +57,15 @@ def reduce_rows(b: Builder, lanes: Lanes, rows: Sequence[Value], mask: Value | N
     def block(start: Value, _: list[Value]) -> None:
         for s in states:
             fresh = b.constant(s.lanes, sums.identity(s.reduce.kind, s.dtype))
-            b.loop(0, sums.PARTIALS * vectors, 1, lambda i, _: b.store(fresh, s.vector(b, s.partials, i)), hint="fresh")  # noqa: B023
-        b.loop(start, b.intrinsic("llvm.smin", start + sums.ROW_BLOCK, count), 1, element, hint="column")
-        number = start.lshr(sums.ROW_BLOCK.bit_length() - 1)
+            b.loop(0, PARTIALS * vectors, 1, lambda i, _: b.store(fresh, s.vector(b, s.partials, i)), hint="fresh")  # noqa: B023
+        b.loop(start, b.intrinsic("llvm.smin", start + ROW_BLOCK, count), 1, element, hint="column")
+        number = start.lshr(ROW_BLOCK.bit_length() - 1)
         for s in states:
             b.loop(0, vectors, 1, lambda v, _: _tree(b, s, v, vectors), hint="tree")  # noqa: B023
             _merged(b, s, sums.push_function(b.module, s.reduce.kind, s.dtype), number, vectors, several)
 
-    b.loop(0, count, sums.ROW_BLOCK, block, hint="block")
-    blocks = (count + (sums.ROW_BLOCK - 1)).lshr(sums.ROW_BLOCK.bit_length() - 1)
+    b.loop(0, count, ROW_BLOCK, block, hint="block")
+    blocks = (count + (ROW_BLOCK - 1)).lshr(ROW_BLOCK.bit_length() - 1)
     for s in states:
         _merged(b, s, sums.finish_function(b.module, s.reduce.kind, s.dtype), blocks, vectors, several)
         target = lanes.context.views[s.reduce.target.name].turned()
@@ -75,13 +76,13 @@ def reduce_rows(b: Builder, lanes: Lanes, rows: Sequence[Value], mask: Value | N
 def _state(b: Builder, lanes: Lanes, reduce: t.Reduce) -> _State:
     dtype = lanes.dtype(reduce.value)
     vector = Type(elements.memory_element(dtype), b.level.float_lanes)
-    partials, levels, values = (b.alloca(f"[{n * TOGETHER * vector.lanes} x {vector.element}]") for n in (sums.PARTIALS, sums.LEVELS, 1))
+    partials, levels, values = (b.alloca(f"[{n * TOGETHER * vector.lanes} x {vector.element}]") for n in (PARTIALS, sums.LEVELS, 1))
     return _State(reduce, dtype, vector, partials, levels, values)
 
 
 def _tree(b: Builder, s: _State, number: Value, vectors: int) -> None:
     """The partials of one vector of rows, halved to its results."""
-    half = sums.PARTIALS // 2
+    half = PARTIALS // 2
     while half:
         def step(i: Value, _: list[Value]) -> None:
             place = s.vector(b, s.partials, i * vectors + number)

@@ -17,6 +17,7 @@ from pypto_dsl.codegen.llvm.lanes import Context, Key, Lanes, Position, key, loa
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, as_index, var
+from pypto_dsl.compiler.summation import COLUMN_BLOCK, PARTIALS, ROW_BLOCK
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 ColumnStates = dict[str, "ColumnState"]
@@ -241,7 +242,7 @@ class _RowState:
 
 def _reduced_row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index, context: Context) -> None:
     ordered = any(r.kind in sums.ORDERED for r in lanes.block.reduces)
-    single = not ordered or (extent.constant is not None and extent.constant <= sums.ROW_BLOCK)
+    single = not ordered or (extent.constant is not None and extent.constant <= ROW_BLOCK)
     states = [_row_state(b, lanes, r, single) for r in lanes.block.reduces]
     if single:
         results = _row_block(b, lanes, row, zero(b), count, extent, states)
@@ -261,20 +262,20 @@ def _row_state(b: Builder, lanes: Lanes, reduce: t.Reduce, single: bool) -> _Row
     element, width = memory_element(dtype), b.level.float_lanes
     levels = None if single or reduce.kind not in sums.ORDERED else b.alloca(f"[{sums.LEVELS * width} x {element}]")
     values, running = b.alloca(f"[{width} x {element}]"), b.alloca(element)
-    return _RowState(reduce, reduce.kind, dtype, b.alloca(f"[{sums.PARTIALS} x {element}]"), values, levels, running)
+    return _RowState(reduce, reduce.kind, dtype, b.alloca(f"[{PARTIALS} x {element}]"), values, levels, running)
 
 
 def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence[_RowState]) -> list[Value]:
     """The row in blocks of 4096, merged pairwise; a single block is the result."""
     width = b.level.float_lanes
-    several = b.compare("sgt", count, sums.ROW_BLOCK)
+    several = b.compare("sgt", count, ROW_BLOCK)
     for s in states:
         vector = Type(memory_element(s.dtype), width)
         b.store(b.constant(vector, sums.identity(s.kind, s.dtype)), s.values)
         b.store(_scalar_identity(b, s), s.running)
 
     def block(start: Value, _: list[Value]) -> None:
-        stop = b.intrinsic("llvm.smin", start + sums.ROW_BLOCK, count)
+        stop = b.intrinsic("llvm.smin", start + ROW_BLOCK, count)
         for s, result in zip(states, _row_block(b, lanes, row, start, stop, UNKNOWN, states), strict=True):
             if s.levels is None:
                 loaded = b.load(result.type, s.running)
@@ -282,12 +283,12 @@ def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence
                 continue
             b.store(result, s.values)
             push = sums.push_function(b.module, s.kind, s.dtype)
-            number = start.lshr(sums.ROW_BLOCK.bit_length() - 1)
+            number = start.lshr(ROW_BLOCK.bit_length() - 1)
             parts = (s.levels, b.constant(I64, width), number, s.values, b.constant(I64, width))
             b.when(several, lambda: b.call_void(push, *parts))  # noqa: B023
 
-    b.loop(0, count, sums.ROW_BLOCK, block, hint="block")
-    blocks = (count + (sums.ROW_BLOCK - 1)).lshr(sums.ROW_BLOCK.bit_length() - 1)
+    b.loop(0, count, ROW_BLOCK, block, hint="block")
+    blocks = (count + (ROW_BLOCK - 1)).lshr(ROW_BLOCK.bit_length() - 1)
     results = []
     for s in states:
         scalar = Type(memory_element(s.dtype))
@@ -307,7 +308,7 @@ def _scalar_identity(b: Builder, s: _RowState) -> Value:
 
 def _tree_of(b: Builder, s: _RowState) -> Value:
     type = Type(memory_element(s.dtype), b.level.float_lanes)
-    vectors = [b.load(type, b.offset(s.partials, i, type.element)) for i in range(0, sums.PARTIALS, type.lanes)]
+    vectors = [b.load(type, b.offset(s.partials, i, type.element)) for i in range(0, PARTIALS, type.lanes)]
     return sums.tree(b, s.kind, s.dtype, vectors)
 
 
@@ -321,13 +322,13 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
     if known is not None and known <= _STRAIGHT * width:
         return _straight(b, lanes, row, start, stop, known, states, fresh)
     after = start
-    if (lanes.heavy() and lanes.together() < sums.PARTIALS // width) or (known is not None and known < sums.PARTIALS):
+    if (lanes.heavy() and lanes.together() < PARTIALS // width) or (known is not None and known < PARTIALS):
         for s, ty, value in zip(states, types, fresh, strict=True):
-            for i in range(0, sums.PARTIALS, width):
+            for i in range(0, PARTIALS, width):
                 b.store(value, b.offset(s.partials, i, ty.element))
     else:
         after, partials = _unrolled(b, lanes, row, start, stop, extent, states, fresh)
-        parts = sums.PARTIALS // width
+        parts = PARTIALS // width
         if after is not stop and parts <= _PARTS_OF_TAIL:
             partials = _tail(b, lanes, row, after, stop, extent, states, partials)
         if after is stop or parts <= _PARTS_OF_TAIL:
@@ -339,13 +340,13 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
     def step(columns: Sequence[Value], mask: Value | None) -> None:
         for column, values in zip(columns, _written(lanes, row, columns, mask), strict=True):
             for s, ty in zip(states, types, strict=True):
-                place = b.offset(s.partials, column & (sums.PARTIALS - 1), ty.element)
+                place = b.offset(s.partials, column & (PARTIALS - 1), ty.element)
                 before = b.load(ty, place)
                 value = elements.to_memory(b, values[key(s.reduce.value)], s.dtype)
                 merged = sums.combine(b, s.kind, s.dtype, before, value)
                 b.store(merged if mask is None else b.select(mask, merged, before), place)
 
-    rest = UNKNOWN if known is None else as_index(known if after is start else known % sums.PARTIALS)
+    rest = UNKNOWN if known is None else as_index(known if after is start else known % PARTIALS)
     sweep(b, after, stop, rest, width, step, lanes.together() if after is start else 1)
     return [_tree_of(b, s) for s in states]
 
@@ -360,7 +361,7 @@ def _tail(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, exten
           partials: Sequence[Value]) -> list[Value]:
     """Add the last columns of a row, fewer than 64, to the partials in registers."""
     width = b.level.float_lanes
-    parts = sums.PARTIALS // width
+    parts = PARTIALS // width
     known = extent.constant
 
     def merged(s: _RowState, before: Value, values: Mapping[Key, Value], mask: Value | None) -> Value:
@@ -386,11 +387,11 @@ def _tail(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, exten
 
     def rest() -> list[Value]:
         if not lanes.heavy():
-            return straight(sums.PARTIALS, exact=False)
-        return b.loop(start, start + sums.PARTIALS, width, turn, partials, "rest", at_least_once=True)
+            return straight(PARTIALS, exact=False)
+        return b.loop(start, start + PARTIALS, width, turn, partials, "rest", at_least_once=True)
 
     if known is not None:
-        return straight(known % sums.PARTIALS, exact=True)
+        return straight(known % PARTIALS, exact=True)
     return b.chosen(b.compare("slt", start, stop), rest, partials, "rest")
 
 
@@ -398,7 +399,7 @@ def _straight(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, k
               fresh: Sequence[Value]) -> list[Value]:
     """A short row without loops, partials in registers."""
     width = b.level.float_lanes
-    parts = sums.PARTIALS // width
+    parts = PARTIALS // width
     partials = [[value] * parts for value in fresh]
     whole = [start + at if at else start for at in range(0, known - width + 1, width)]
     together = lanes.together()
@@ -421,8 +422,8 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
     """64 columns a turn with the partials in registers; returns the first column that is left, and the partials."""
     width = b.level.float_lanes
     known = extent.constant
-    full = stop if known is not None and known % sums.PARTIALS == 0 else start + ((stop - start) & -sums.PARTIALS)
-    parts = sums.PARTIALS // width
+    full = stop if known is not None and known % PARTIALS == 0 else start + ((stop - start) & -PARTIALS)
+    parts = PARTIALS // width
 
     apart = [s for s in states if sums.keeps_nan_apart(b, s.kind, s.dtype)]  # each with a mask per two partials behind the partials
     pairs = parts // 2
@@ -434,7 +435,7 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
         result: list[Value] = list(carried)
         for view, distance in fetched:
             ahead = column + distance
-            _fetch(b, view, row, [ahead + k for k in range(0, sums.PARTIALS, width)])
+            _fetch(b, view, row, [ahead + k for k in range(0, PARTIALS, width)])
         every = _written(lanes, row, _neighbours(column, width, parts), None)
         for k, s in enumerate(states):
             values = [elements.to_memory(b, v[key(s.reduce.value)], s.dtype) for v in every]
@@ -447,7 +448,7 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
         return result
 
     carried = [value for value in fresh for _ in range(parts)] + [b.constant(Type("i1", width), 1) for _ in apart for _ in range(pairs)]
-    results = b.loop(start, full, sums.PARTIALS, turn, carried, "sum", at_least_once=known is not None)
+    results = b.loop(start, full, PARTIALS, turn, carried, "sum", at_least_once=known is not None)
     for k, s in enumerate(apart):
         first, masks = states.index(s) * parts, results[len(states) * parts + k * pairs:][:pairs]
         results[first] = b.select(reduce(and_, masks), results[first], float("nan"))
@@ -479,10 +480,10 @@ def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, 
         b.loop(first, full, together, lambda r, _: _add_rows(b, each_row, r, cols, targets), hint="rows")
         b.loop(full, last, 1, lambda r, _: _add_rows(b, each_row[:1], r, cols, targets), hint="rows")
 
-    if not ordered or (extent.constant is not None and extent.constant <= sums.COLUMN_BLOCK):
+    if not ordered or (extent.constant is not None and extent.constant <= COLUMN_BLOCK):
         block(zero(b), rows)
         return
-    b.loop(0, rows, sums.COLUMN_BLOCK, lambda r, _: block(r, b.intrinsic("llvm.smin", r + sums.COLUMN_BLOCK, rows)), hint="block")
+    b.loop(0, rows, COLUMN_BLOCK, lambda r, _: block(r, b.intrinsic("llvm.smin", r + COLUMN_BLOCK, rows)), hint="block")
 
 
 def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:

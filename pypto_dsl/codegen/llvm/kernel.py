@@ -28,6 +28,7 @@ from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, as_index, dense_strides
+from pypto_dsl.compiler.summation import COLUMN_BLOCK, PRODUCT_BLOCK
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 STREAMING = "streaming_bytes"
@@ -246,8 +247,8 @@ class _Kernel:
         reduces = [r for s in statement.body if isinstance(s, t.Block) for r in s.reduces]
         accumulates = any(r.accumulate and r.kind in sums.ORDERED for r in reduces)
         extent = (statement.stop - statement.start).constant
-        if accumulates and step % sums.COLUMN_BLOCK and not (extent is not None and extent <= step):
-            raise CompilerBug("codegen/llvm", f"sums down the rows advance by multiples of {sums.COLUMN_BLOCK} rows, not {step}")
+        if accumulates and step % COLUMN_BLOCK and not (extent is not None and extent <= step):
+            raise CompilerBug("codegen/llvm", f"sums down the rows advance by multiples of {COLUMN_BLOCK} rows, not {step}")
 
     def _if(self, statement: t.If) -> None:
         condition = self.b.compare("ne", evaluate(self.b, statement.condition, self.scope), 0)
@@ -321,11 +322,9 @@ class _Kernel:
         b = self.b
         target, slots = self.views[statement.target.name], self.layout.products[statement.target.name]
         m, n, depth = (evaluate(b, i, self.scope) for i in (statement.m, statement.n, statement.k))
-        zeroes = t.Block(statement.m, statement.n, (), (t.Write(t.Constant(0, statement.target.dtype), statement.target),))
-        emit_block(b, zeroes, self._context(), {})
-        step = statement.step.constant
-        if step is None:
-            raise CompilerBug("codegen/llvm", "a matrix product of the CPU has a constant step along k")
+        step, known = statement.step.constant, statement.k.constant
+        if step is None or (step % PRODUCT_BLOCK and not (known is not None and known <= step)):
+            raise CompilerBug("codegen/llvm", f"a matrix product of the CPU advances by multiples of {PRODUCT_BLOCK} along k")
         packed = [self._packed(slot, statement.target.dtype) for slot in (slots.a, slots.panel)]
 
         def turn(k: Value, _: list[Value]) -> None:
@@ -337,9 +336,16 @@ class _Kernel:
             left = left.turned() if statement.a_transposed else left
             right = right.turned() if statement.b_transposed else right
             live = b.intrinsic("llvm.smin", b.constant(I64, step), depth - k)
-            emit_step(b, Step(left, right, packed[0], packed[1], target, m, n, live))
+            single = known is not None and known <= PRODUCT_BLOCK
+            emit_step(b, Step(left, right, packed[0], packed[1], target, m, n, live, single, b.compare("eq", k, 0)))
             self.scope = outside
 
+        def nothing() -> None:
+            zeroes = t.Block(statement.m, statement.n, (), (t.Write(t.Constant(0, statement.target.dtype), statement.target),))
+            emit_block(b, zeroes, self._context(), {})
+
+        if not known:
+            b.when(b.compare("eq", depth, 0), nothing, "nothing")
         b.loop(0, depth, step, turn, hint="product")
 
 

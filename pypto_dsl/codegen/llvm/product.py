@@ -1,4 +1,4 @@
-"""Matrix products: panels of packed columns and register tiles, one ascending-k chain of fused multiply-adds per element."""
+"""Matrix products: panels of packed columns and register tiles, which hold the chain of one block of k (`compiler/summation.py`)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pypto_dsl.codegen.llvm.lanes import Position, load_vector
 from pypto_dsl.codegen.llvm.layout import PANEL
 from pypto_dsl.codegen.llvm.turning import turn
 from pypto_dsl.compiler.dtypes import DType
+from pypto_dsl.compiler.summation import PRODUCT_BLOCK
 
 TILE_ROWS = (6, 4, 2, 1)  # of register tiles: as many as fit, then what is left
 TILE_VECTORS = {512: 4, 256: 2, 128: 2}  # f32 vectors per row of a register tile: accumulators, operands and a broadcast fit
@@ -20,7 +21,10 @@ TILE_VECTORS = {512: 4, 256: 2, 128: 2}  # f32 vectors per row of a register til
 
 @dataclass(frozen=True)
 class Step:
-    """One k-step of a product: views of both operands ([m, k] and [k, n]), room for packed copies, the accumulator, extents."""
+    """One k-step of a product: views of both operands ([m, k] and [k, n]), room for packed copies, the accumulator, extents.
+
+    ``k`` is above 0, and at most a block where ``single``; ``first`` says whether nothing is in the accumulator yet.
+    """
 
     a: View
     b: View
@@ -30,10 +34,12 @@ class Step:
     m: Value
     n: Value
     k: Value
+    single: bool
+    first: Value
 
 
 def emit_step(b: Builder, step: Step) -> None:
-    """target += a @ b over the step's k: for each panel of columns, packed where it is used next, all rows."""
+    """Add a @ b over the step's k to the target, block by block: for each panel of columns, packed where it is used next, all rows."""
     left = step.a
     if not (left.dtype is step.target.dtype and left.column_stride.name == "1"):
         _pack(b, step.a, step.packed_a, step.m, step.k)
@@ -70,12 +76,11 @@ def _rows(b: Builder, step: Step, left: View, at: Value, j: Value, vectors: int,
 
 
 def _tile(b: Builder, step: Step, left: View, i: Value, at: Value, j: Value, rows: int, vectors: int) -> None:
-    """``rows`` x ``vectors`` accumulators over the step's k, loaded from and stored to the target."""
+    """``rows`` x ``vectors`` accumulators, from zero in each block of the step's k and then added to the target."""
     width = b.level.float_lanes
     element = step.target.element
     lanes, scalar = Type(element, width), Type(element)
     places = [address(b, step.target, i + r if r else i, j + v * width if v else j) for r in range(rows) for v in range(vectors)]
-    carried = [b.load(lanes, place) for place in places]
     starts = [address(b, left, i + r if r else i, zero(b)) for r in range(rows)]
 
     def turn(k: Value, accumulators: list[Value]) -> list[Value]:
@@ -88,8 +93,22 @@ def _tile(b: Builder, step: Step, left: View, i: Value, at: Value, j: Value, row
                 result.append(b.fma(factor, right[v], before) if lanes.is_float else before + factor * right[v])
         return result
 
-    for place, value in zip(places, b.loop(0, step.k, 1, turn, carried, "k"), strict=True):
-        b.store(value, place)
+    def chains(start: Value, stop: Value) -> list[Value]:
+        return b.loop(start, stop, 1, turn, [b.constant(lanes, 0)] * len(places), "k", at_least_once=True)
+
+    def store(values: Sequence[Value]) -> None:
+        for place, value in zip(places, values, strict=True):
+            b.store(value, place)
+
+    def block(start: Value, _: list[Value]) -> None:
+        values = chains(start, b.intrinsic("llvm.smin", start + PRODUCT_BLOCK, step.k))
+        b.either(step.first & b.compare("eq", start, 0), lambda: store(values),
+                 lambda: store([b.load(lanes, place) + value for place, value in zip(places, values, strict=True)]), "first")
+
+    if step.single:
+        store(chains(zero(b), step.k))
+    else:
+        b.loop(0, step.k, PRODUCT_BLOCK, block, hint="block", at_least_once=True)
 
 
 # ---- packing ---------------------------------------------------------------------------------------------------------------

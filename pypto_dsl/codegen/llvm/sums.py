@@ -1,9 +1,4 @@
-"""The defined order of reductions: partials, the halving tree, and pairwise merging of block results.
-
-Along a row element i goes to partial i mod 64, in blocks of 4096 elements; the 64 partials are halved (i with i + 32, then
-i + 16, ...). Down the rows, blocks of 256 rows are added in order. Block results are merged pairwise: equal-sized neighbours first,
-as a binary counter carries. The order depends on the extent only, so every width, thread count and tile gives the same bits.
-"""
+"""The steps of reductions in their defined order (`compiler/summation.py`): partials, the halving tree, merging of block results."""
 
 from __future__ import annotations
 
@@ -18,9 +13,6 @@ from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.tile_ir.nodes import ReduceKind
 
-PARTIALS = 64
-ROW_BLOCK = 4096
-COLUMN_BLOCK = 256
 LEVELS = 48  # of the binary counter: more blocks than memory can hold
 ORDERED = frozenset({"sum", "prod"})
 

@@ -288,8 +288,11 @@ def prod(input: Tensor, dim: Attribute = None, keepdim: bool = False, nan: str =
     derivation="one rounding per product added: k / 2 ulp; counted in ulp of the product of the magnitudes; the tests take k up to 64",
     scale=lambda a, b, a_trans=False, b_trans=False, **_: reference.matmul(np.abs(a), np.abs(b), a_trans, b_trans))
 def matmul(input: Tensor, mat2: Tensor, out_dtype: DType | None = None, a_trans: bool = False, b_trans: bool = False) -> Tensor:
-    """The matrix product of the last two axes, accumulated in f32 (integers: INT32) along ascending k, rounded once to
-    ``out_dtype`` (None: the inputs' dtype)."""
+    """The matrix product of the last two axes, accumulated in f32 (integers: INT32), rounded once to ``out_dtype``
+    (None: the inputs' dtype).
+
+    The CPU takes k in blocks of 256: each one ascending chain of multiply-adds, and the blocks' sums in ascending order.
+    """
     ...
 
 

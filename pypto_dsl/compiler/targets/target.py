@@ -24,6 +24,7 @@ from typing import Any
 from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import KernelError, error
 from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.summation import COLUMN_BLOCK, PRODUCT_BLOCK
 from pypto_dsl.compiler.targets import schema
 
 # Families of targets; a target of family "none" has passes and no placement: what is lowered for it stays structured Tile IR.
@@ -268,7 +269,10 @@ def from_data(data: Mapping[str, Any], file: str = "") -> Target:
         if not isinstance(whole.get(key, {}), Mapping):
             raise whole.wrong(key, "must be a table")
     _check_tables(whole)
-    return Target(whole["name"], whole["title"], whole["family"], _choices(whole["tile"]), _operations(whole.get("ops", {}), whole), whole,
+    choices = _choices(whole["tile"])
+    if whole["family"] == "llvm":
+        _check_blocks(choices, whole["tile"])
+    return Target(whole["name"], whole["title"], whole["family"], choices, _operations(whole.get("ops", {}), whole), whole,
                   _differences(whole.get("conformance", {}), whole))
 
 
@@ -279,6 +283,13 @@ def _check_tables(whole: Table) -> None:
         raise _at(whole, path[:-1]).wrong(path[-1], "is unknown", _meant(path[-1], known, "keys"))
     for path, what in chain(schema.unlike(whole, siblings), schema.broken(whole, whole["family"])):
         raise _at(whole, path[:-1]).wrong(path[-1], what)
+
+
+def _check_blocks(choices: TileChoices, table: Table) -> None:
+    """PT504 for steps that cut the blocks of the CPU's sums: their order is the same for every tile."""
+    for key, step, block in (("column_rows", choices.column_rows, COLUMN_BLOCK), ("matmul", choices.matmul[2], PRODUCT_BLOCK)):
+        if step % block:
+            raise table.wrong(key, f"ends in a step of {step}, and must end in a multiple of {block}, a block of the CPU's sums")
 
 
 def _at(table: Table, path: Sequence[str]) -> Table:

@@ -305,8 +305,8 @@ class Accumulate:
     """``target[m, n] = sum over var in range(0, k, step) of a @ b`` in ``target.dtype`` (f32 or i32), from zero.
 
     ``loads`` fill the operand buffers of one step (their regions use ``var``; the extent of the contraction at a step is
-    min(step, k - var)). ``a`` is [m, step] (or [step, m] when ``a_transposed``), ``b`` is [step, n] (or [n, step]). One
-    ascending-k chain of fused multiply-adds per element on the CPU.
+    min(step, k - var)). ``a`` is [m, step] (or [step, m] when ``a_transposed``), ``b`` is [step, n] (or [n, step]). On
+    the CPU an element's terms are added in the order of `compiler/summation.py`.
     """
 
     var: str
