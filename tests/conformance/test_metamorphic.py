@@ -22,7 +22,7 @@ from pypto_dsl.runtime.cpu.pool import Pool
 LEVELS = [level.name for level in jit.host_levels()]
 SHARE_ALL = {"serial_elements": 0, "chunk_elements": 1, "chunks_per_thread": 64}
 # Other cuts of every iteration space; those that are the meaning of sums stay.
-SMALL = replace(CPU, tile=replace(CPU.tile, flat=130, rows=3, cols=70, plane=(3, 50), column_cols=24, matmul=(8, 32, 16)))
+SMALL = replace(CPU, tile=replace(CPU.tile, flat=130, rows=3, cols=70, plane=(3, 50), column_cols=24, matmul=(8, 32, 256)))
 NAMES = sorted({cell.name for cell in taken()})
 
 
