@@ -20,7 +20,7 @@ from pypto_dsl.compiler.dtypes import BF16, F32
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type, walk
 from pypto_dsl.compiler.index import var
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.compiler.verify import verify
 
 SIZES = (1000, 3000, 10_000, 30_000, 100_000)

@@ -11,7 +11,7 @@ from pypto_dsl import driver, runtime
 from pypto_dsl.compiler.dtypes import BY_PYPTO
 from pypto_dsl.compiler.errors import CompilerBug, Diagnostic, KernelError
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import default_text
+from pypto_dsl.compiler.ops.arguments import default_text
 from pypto_dsl.frontend import (
     arguments,
     blocks,

@@ -16,7 +16,7 @@ from pypto_dsl.codegen.llvm.math.double import LIBRARY
 from pypto_dsl.compiler import accuracy, catalogue, conformance, targets
 from pypto_dsl.compiler.dtypes import BY_NAME, F32
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
-from pypto_dsl.compiler.ops.definition import signature_text
+from pypto_dsl.compiler.ops.arguments import signature_text
 from pypto_dsl.compiler.ops.refused import REFUSED
 from pypto_dsl.frontend.spellings import TEXT_ONLY
 from pypto_dsl.namespace import public_doc, public_signature

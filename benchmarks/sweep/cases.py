@@ -11,7 +11,7 @@ from pypto_dsl.compiler import pipeline, targets
 from pypto_dsl.compiler.dtypes import BY_NAME
 from pypto_dsl.compiler.graph import Builder, Graph, Value, tensor_type
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.runtime.cpu.executable import Executable
 from pypto_dsl.runtime.cpu.pool import Pool
 

@@ -12,7 +12,7 @@ from pypto_dsl.cli import terminal
 from pypto_dsl.compiler import conformance, targets
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
-from pypto_dsl.compiler.ops.definition import signature_text
+from pypto_dsl.compiler.ops.arguments import signature_text
 from pypto_dsl.frontend.spellings import TEXT_ONLY
 from pypto_dsl.frontend.tensor import Tensor
 

@@ -15,8 +15,9 @@ from pypto_dsl.compiler.errors import CompilerBug, KernelError, error
 from pypto_dsl.compiler.graph import COMMON_ATTRIBUTES, Check, Graph, Op, Region, TensorType, Value, leaves
 from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import OpDefinition, call_of, derive
+from pypto_dsl.compiler.ops.definition import OpDefinition
 from pypto_dsl.compiler.ops.live import decided, is_never_negative
+from pypto_dsl.compiler.ops.recording import call_of, derive
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.text.printer import LOOP_ATTRIBUTES
 

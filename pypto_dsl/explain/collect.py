@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pypto_dsl.compiler.errors import CompilerBug, KernelError
 from pypto_dsl.compiler.graph import Graph, Op, Value, describe, walk
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import call_of
+from pypto_dsl.compiler.ops.recording import call_of
 from pypto_dsl.compiler.passes.canonicalize import canonicalize
 from pypto_dsl.compiler.passes.fuse import Group, Partition
 from pypto_dsl.compiler.passes.legalize import legalize

@@ -17,7 +17,7 @@ import numpy as np
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph, Symbol, TensorType, Value
 from pypto_dsl.compiler.index import as_index, var
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.frontend import scalar, targets, verify
 from pypto_dsl.frontend.arguments import TensorArgument, as_array, check_extents, check_outputs, checked, symbol_values
 from pypto_dsl.frontend.loops import LoopRange

@@ -14,7 +14,7 @@ from pypto_dsl.compiler.errors import Diagnostic, KernelError, Label, error
 from pypto_dsl.compiler.graph import Graph, Symbol, TensorType, Value, walk
 from pypto_dsl.compiler.index import Index, as_index, var
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import building, call_of
+from pypto_dsl.compiler.ops.recording import building, call_of
 from pypto_dsl.compiler.ops.shapes import KEEPDIM, shape_text
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend import fixes

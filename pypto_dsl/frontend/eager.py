@@ -9,7 +9,7 @@ import numpy as np
 from pypto_dsl.compiler.dtypes import of_numpy
 from pypto_dsl.compiler.errors import KernelError, error
 from pypto_dsl.compiler.graph import Graph, Value, tensor_type
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.frontend.arguments import Array, as_array, is_array
 from pypto_dsl.frontend.spans import here
 from pypto_dsl.frontend.tensor import Tensor, wrap

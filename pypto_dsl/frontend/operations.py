@@ -14,10 +14,12 @@ from pypto_dsl.compiler.errors import Label, error, value_text
 from pypto_dsl.compiler.graph import Value
 from pypto_dsl.compiler.index import ceildiv as ceildiv_index
 from pypto_dsl.compiler.ops import REGISTRY
+from pypto_dsl.compiler.ops.arguments import nearest_argument, signature_text
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
-from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter, apply, nearest_argument, signature_text
-from pypto_dsl.compiler.ops.definition import operand as operand_of
-from pypto_dsl.compiler.ops.definition import record as record_use
+from pypto_dsl.compiler.ops.definition import OpDefinition, Parameter
+from pypto_dsl.compiler.ops.recording import apply
+from pypto_dsl.compiler.ops.recording import operand as operand_of
+from pypto_dsl.compiler.ops.recording import record as record_use
 from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.compiler.promotion import PromotionError
 from pypto_dsl.frontend import eager, fixes, scalar

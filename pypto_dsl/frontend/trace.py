@@ -20,9 +20,10 @@ from pypto_dsl.compiler.ops.arrangement import fillpad
 from pypto_dsl.compiler.ops.core import bitwise_and, cast, extent, ge, gt, le, lt, ne
 from pypto_dsl.compiler.ops.core import eq as equal
 from pypto_dsl.compiler.ops.core import reshape as reshape_op
-from pypto_dsl.compiler.ops.definition import OpDefinition, constant
+from pypto_dsl.compiler.ops.definition import OpDefinition
 from pypto_dsl.compiler.ops.layout import insert, load_scalar, view
 from pypto_dsl.compiler.ops.live import is_moved_by_reshape
+from pypto_dsl.compiler.ops.recording import constant
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.frontend.scalar import IntLike, SymbolicBool, SymbolicScalar, both, index_of, negate
 from pypto_dsl.frontend.spans import here, here_and_names

@@ -19,8 +19,8 @@ from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import Index, var
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import building
 from pypto_dsl.compiler.ops.evaluate import plan, unrounded
+from pypto_dsl.compiler.ops.recording import building
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Maker = Callable[[DType, np.random.Generator], list[Array]]

@@ -12,7 +12,7 @@ from host import CPU, computed, is_matrix, symbols_of
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Builder, Graph, Value
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.compiler.pipeline import lower
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.runtime.cpu import jit

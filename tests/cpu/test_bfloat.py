@@ -14,7 +14,7 @@ from pypto_dsl.compiler.dtypes import BF16, BY_NAME, F16, F32, DType
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import var
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.runtime.cpu.executable import Executable
 
 COLUMNS = 65536 + 45  # words of two, whole vectors, and a tail

@@ -14,7 +14,7 @@ from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import var
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.runtime import interpreter
 
 TARGET = targets.load("llvm-cpu")

@@ -13,7 +13,7 @@ from pypto_dsl.compiler import pipeline
 from pypto_dsl.compiler.dtypes import BY_NAME, F32
 from pypto_dsl.compiler.graph import Builder, Graph, Value, tensor_type
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.compiler.tile_ir import nodes as t
 from pypto_dsl.runtime.cpu import jit
 from pypto_dsl.runtime.cpu.executable import Executable

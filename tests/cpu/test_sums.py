@@ -13,7 +13,7 @@ from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.graph import Builder, Graph, Value, tensor_type
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.compiler.passes.fuse import fuse
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote

@@ -12,7 +12,7 @@ import pypto_dsl as pypto
 from pypto_dsl.compiler.dtypes import ALL, BF16, BOOL, F16, F32, F64, I8, I32, I64, DType
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Graph, TensorType
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.compiler.promotion import RULE_SETS, PromotionError, rule_set, strong
 from pypto_dsl.frontend.tensor import Tensor
 from pypto_dsl.frontend.trace import Trace, tracing

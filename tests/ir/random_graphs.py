@@ -13,7 +13,7 @@ from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Builder, Graph, Region, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import Index, as_index, minimum, var
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.ops.definition import building, constant
+from pypto_dsl.compiler.ops.recording import building, constant
 from pypto_dsl.compiler.promotion.scalars import misfit
 from pypto_dsl.compiler.span import Span
 

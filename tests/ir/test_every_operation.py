@@ -13,7 +13,7 @@ from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import Index, as_index, var
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.ops.definition import building, constant
+from pypto_dsl.compiler.ops.recording import building, constant
 from pypto_dsl.compiler.passes.canonicalize import canonicalize
 from pypto_dsl.compiler.passes.promote import promote
 from pypto_dsl.compiler.text.printer import print_graph

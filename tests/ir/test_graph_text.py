@@ -12,7 +12,7 @@ from pypto_dsl.compiler.errors import CompilerBug, KernelError
 from pypto_dsl.compiler.graph import Builder, Check, Graph, Symbol, Value, tensor_type, walk
 from pypto_dsl.compiler.index import as_index, var
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.text.printer import print_graph
 from pypto_dsl.compiler.text.reader import read_file, read_graph

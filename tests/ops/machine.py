@@ -9,7 +9,7 @@ import numpy as np
 from pypto_dsl.compiler.dtypes import ALL, SIXTEEN_BIT_FLOATS, DType, of_numpy
 from pypto_dsl.compiler.graph import Builder, Graph, Value, tensor_type
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
 from pypto_dsl.compiler.targets.target import Target, from_data

@@ -14,7 +14,7 @@ from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Builder, Graph, Op, Region, Value, tensor_type
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.alternatives import ALTERNATIVES, BYTE_TERMS, EXACT_TERMS, Alternative
-from pypto_dsl.compiler.ops.definition import build, building, expand
+from pypto_dsl.compiler.ops.recording import build, building, expand
 from pypto_dsl.compiler.targets import load, names
 from pypto_dsl.compiler.targets.target import from_data
 

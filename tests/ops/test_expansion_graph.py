@@ -14,7 +14,7 @@ from pypto_dsl.compiler.dtypes import BOOL, F32, I8, I32, DType
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Builder, Graph, Region, Value
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import building, expand
+from pypto_dsl.compiler.ops.recording import building, expand
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
 from pypto_dsl.compiler.targets import load, names

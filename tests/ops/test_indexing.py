@@ -12,7 +12,7 @@ from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import Builder
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.runtime.interpreter import run
 
 STORED = [d for d in ALL if d.kind != "block" and d.name != "f8e8m0"]

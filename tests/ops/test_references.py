@@ -11,7 +11,8 @@ from pypto_dsl.cli.ops import summary
 from pypto_dsl.compiler.dtypes import F32
 from pypto_dsl.compiler.graph import Op, TensorType
 from pypto_dsl.compiler.ops import REGISTRY, shapes, typing
-from pypto_dsl.compiler.ops.definition import Tensor, call_naming, op, signature_text
+from pypto_dsl.compiler.ops.arguments import signature_text
+from pypto_dsl.compiler.ops.definition import Tensor, call_naming, op
 
 ATTRIBUTES = {"cap": 2.0, "dtype": F32, "dim": 1}
 

@@ -10,7 +10,7 @@ from pypto_dsl.compiler.dtypes import BF16, F32, I32, DType
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import Index, var
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 
 Parameter = tuple[str, DType, tuple[int | str, ...]]
 

@@ -14,7 +14,7 @@ from pypto_dsl.compiler.dtypes import F32
 from pypto_dsl.compiler.graph import Builder, Graph, Region, Symbol, Value, tensor_type, walk
 from pypto_dsl.compiler.index import as_index, var
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 
 Fill = Callable[[Graph, Builder, Value, Value, int], Value]
 

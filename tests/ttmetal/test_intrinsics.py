@@ -14,7 +14,7 @@ from pypto_dsl.codegen.ttmetal.intrinsics import INTRINSICS
 from pypto_dsl.compiler.dtypes import BF16, F32, I32
 from pypto_dsl.compiler.graph import Builder, Value
 from pypto_dsl.compiler.ops import REGISTRY as R
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.compiler.pipeline import lower
 from pypto_dsl.compiler.targets import load
 from pypto_dsl.runtime.emulator.ttmetal.machine import build_role

@@ -15,8 +15,9 @@ from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Graph, Op, TensorType
 from pypto_dsl.compiler.ops import reference
-from pypto_dsl.compiler.ops.definition import REGISTRY, OpDefinition, call_of
+from pypto_dsl.compiler.ops.definition import REGISTRY, OpDefinition
 from pypto_dsl.compiler.ops.live import BY_FAMILY, BY_NAME
+from pypto_dsl.compiler.ops.recording import call_of
 from pypto_dsl.compiler.promotion.scalars import misfit
 
 Array = np.ndarray[Any, np.dtype[Any]]

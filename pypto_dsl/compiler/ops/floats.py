@@ -25,7 +25,8 @@ from pypto_dsl.compiler.ops.core import (
     sub,
     where,
 )
-from pypto_dsl.compiler.ops.definition import Tensor, constant, current_builder
+from pypto_dsl.compiler.ops.definition import Tensor
+from pypto_dsl.compiler.ops.recording import constant, current_builder
 
 
 @dataclass(frozen=True)

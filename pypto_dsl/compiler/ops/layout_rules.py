@@ -12,7 +12,8 @@ from pypto_dsl.compiler.graph import Graph, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index, at_most, minimum
 from pypto_dsl.compiler.ops import live
 from pypto_dsl.compiler.ops.bounds import require_within
-from pypto_dsl.compiler.ops.definition import Call, Typing, current_builder
+from pypto_dsl.compiler.ops.definition import Call, Typing
+from pypto_dsl.compiler.ops.recording import current_builder
 from pypto_dsl.compiler.ops.shapes import axis_of, from_attribute, require_elements, require_equal, same, shape_text
 from pypto_dsl.compiler.ops.typing import atype
 from pypto_dsl.compiler.promotion.families import assign

@@ -8,7 +8,8 @@ from pypto_dsl.compiler.errors import Label
 from pypto_dsl.compiler.graph import Check, TensorType, Value
 from pypto_dsl.compiler.index import Index, as_index, maximum
 from pypto_dsl.compiler.ops.bounds import known_at_launch, require_within, stretched
-from pypto_dsl.compiler.ops.definition import Call, is_expanding
+from pypto_dsl.compiler.ops.definition import Call
+from pypto_dsl.compiler.ops.recording import is_expanding
 
 Shape = tuple[Index, ...]
 

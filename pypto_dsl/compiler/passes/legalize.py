@@ -15,7 +15,8 @@ from pypto_dsl.compiler.graph import EDGE, HOST, Builder, Graph, Op, Region, Ten
 from pypto_dsl.compiler.index import as_index
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.ops.alternatives import ALTERNATIVES, Alternative
-from pypto_dsl.compiler.ops.definition import OpDefinition, build, call_of, expand
+from pypto_dsl.compiler.ops.definition import OpDefinition
+from pypto_dsl.compiler.ops.recording import build, call_of, expand
 from pypto_dsl.compiler.passes.promote import cast_to, promote_op
 from pypto_dsl.compiler.passes.rebuild import rebuild
 from pypto_dsl.compiler.passes.reductions import join_axes

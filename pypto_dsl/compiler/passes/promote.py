@@ -12,7 +12,7 @@ from pypto_dsl.compiler.dtypes import BOOL, F32, DType
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.graph import Attribute, Builder, Graph, Op, TensorType, Value
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import call_of
+from pypto_dsl.compiler.ops.recording import call_of
 from pypto_dsl.compiler.passes.rebuild import rebuild
 from pypto_dsl.compiler.promotion.rulesets import rule_set
 from pypto_dsl.compiler.promotion.scalars import misfit

@@ -20,8 +20,8 @@ import numpy as np
 from pypto_dsl.compiler.dtypes import F32, SIXTEEN_BIT_FLOATS, DType
 from pypto_dsl.compiler.graph import EDGE, TIER, Builder, Graph, Op, TensorType, Value, uses, walk
 from pypto_dsl.compiler.ops.core import mul
-from pypto_dsl.compiler.ops.definition import building, constant
 from pypto_dsl.compiler.ops.elementwise import reciprocal
+from pypto_dsl.compiler.ops.recording import building, constant
 from pypto_dsl.compiler.passes.dead import remove_dead
 from pypto_dsl.compiler.passes.fuse import Partition, fuse
 from pypto_dsl.compiler.passes.identities import EXPONENTS, number

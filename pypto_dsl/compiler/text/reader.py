@@ -19,7 +19,8 @@ from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.compiler.graph import COMMON_ATTRIBUTES, PRECISIONS, Attribute, Builder, Check, Graph, Op, Region, Symbol, TensorType, Value
 from pypto_dsl.compiler.index import Index
 from pypto_dsl.compiler.ops import REGISTRY, OpDefinition
-from pypto_dsl.compiler.ops.definition import apply, constant, signature_text, stored_attributes
+from pypto_dsl.compiler.ops.arguments import signature_text
+from pypto_dsl.compiler.ops.recording import apply, constant, stored_attributes
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.text.parsing import EXPRESSIONS, Node, Source, admits, described
 from pypto_dsl.compiler.text.printer import attribute_text
