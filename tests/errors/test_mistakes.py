@@ -50,7 +50,7 @@ MISTAKES = [
         "PT502",
         "pypto.cast(x, pypto.DT_INT8)",
         "pypto.cast(x, pypto.DT_INT32)",
-        ("f32->i32", "cast the operands"),
+        ("no tensors of i8", "pypto.DT_INT32"),
     ),
     Mistake(
         "narrow.py", "llvm-cpu", "PT205", "y * 2.0", "pypto.cast(y * 2.0, pypto.DT_BF16)", ("out[:] = pypto.cast(y * 2.0, pypto.DT_BF16)",)

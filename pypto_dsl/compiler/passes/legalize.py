@@ -5,11 +5,12 @@ so widening casts at its edges only; the casts between two user operations stay 
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import cast
 
 from pypto_dsl.compiler.conditions import is_condition
-from pypto_dsl.compiler.dtypes import BY_NAME, F32, SIXTEEN_BIT_FLOATS, DType
+from pypto_dsl.compiler.dtypes import BY_NAME, F32, I32, SIXTEEN_BIT_FLOATS, DType
 from pypto_dsl.compiler.errors import KernelError, error
 from pypto_dsl.compiler.graph import EDGE, HOST, Builder, Graph, Op, Region, TensorType, Value, walk
 from pypto_dsl.compiler.index import as_index
@@ -32,12 +33,64 @@ def legalize(graph: Graph, target: Target) -> Graph:
 
     Comparisons of numbers that only decide a branch stay: the host makes them.
     """
+    _check_tensors(graph, target)
     decided = _conditions(graph)
 
     def lower(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequence[Value]:
-        return builder.clone(op, operands).results if op in decided else _lower(op, operands, builder, target)
+        if op in decided:
+            return builder.clone(op, operands).results
+        try:
+            return _lower(op, operands, builder, target)
+        except KernelError as refused:
+            if refused.diagnostic.fields.get("op") != "cast" or (user := _written(op, graph)).opcode == "cast":
+                raise
+            raise _no_conversion(user, op, refused, target) from refused
 
     return join_axes(rebuild(graph, lower))
+
+
+def _check_tensors(graph: Graph, target: Target) -> None:
+    """PT502 for the user's first tensor of a dtype that the target has no format of in memory, where `[formats]` lists those."""
+    formats = target.table("formats")
+    if not formats:
+        return
+    made = (value for op in walk(graph.body) for value in op.results)
+    found = next((v for v in (*graph.parameters, *made) if v.type.rank and v.type.dtype.name not in formats), None)
+    if found is None:
+        return
+    used = (op for op in walk(graph.body) if found in op.operands)
+    span = next((op.span for op in ((found.op,) if found.op is not None else used) if op.span is not None), graph.span)
+    dtype = found.type.dtype
+    near = F32 if dtype.is_float else I32
+    how = f"declare it pypto.{near.pypto} and convert the array before the call" if found.op is None else f"make it pypto.{near.pypto}"
+    having = _named([t.name for t in available() if t.limit("host") or any(
+        dtype.name in re.split(",|->", row) for rows in t.ops.values() for row in rows)])
+    raise error("PT502", f"{_called(found)} is {dtype}, and {target.name} has no tensors of {dtype}", span,
+                notes=(f"{target.name} has tensors of {', '.join(formats)}",),
+                help=f"{how}, or choose a target that has {dtype}{having}", target=target.name, dtypes=[dtype.name])
+
+
+def _called(value: Value) -> str:
+    """A value in the user's words."""
+    return f"`{value.name}`" if value.name or value.op is None else f"the result of {value.op.opcode}"
+
+
+def _written(op: Op, graph: Graph) -> Op:
+    """The operation that the user wrote where ``op`` stands: a cast that promotion put in front of one has that one's place."""
+    if op.opcode != "cast":
+        return op
+    return next((o for o in walk(graph.body) if op.result in o.operands and o.span is not None and o.span == op.span), op)
+
+
+def _no_conversion(user: Op, op: Op, refused: KernelError, target: Target) -> KernelError:
+    """The refusal of a conversion that the user did not write, in terms of the operation that needs it."""
+    source, result = refused.diagnostic.fields["dtypes"][0], refused.diagnostic.fields["result"]
+    whose = next((o for o in op.operands if o.type.dtype.name == source), None)
+    what = f"{_called(whose)} of {source}" if whose is not None and op is not user else f"{source}"
+    return error("PT502", f"{user.opcode} converts {what} to {result}, and {target.name} has no such conversion", user.span,
+                 notes=refused.diagnostic.notes,
+                 help="pass the operands in the dtype that the operation computes in, or choose another target",
+                 target=target.name, op=user.opcode, dtypes=[source], part_of="")
 
 
 def _conditions(graph: Graph) -> set[Op]:
@@ -212,26 +265,49 @@ def _through(source: DType, result: DType, target: Target) -> DType | None:
 
 def _having(op: Op, dtypes: Sequence[DType], result: DType) -> str:
     """The targets that have an operation, or whose host evaluates what they lack: `: llvm-cpu`; "" where there is none."""
-    found = [t.name for t in available() if t.native(op.opcode, tuple(dtypes), result) or t.limit("host")]
-    return f": {', '.join(found)}" if found else ""
+    return _named([t.name for t in available() if t.native(op.opcode, tuple(dtypes), result) or t.limit("host")])
+
+
+def _named(targets: Sequence[str]) -> str:
+    return f": {', '.join(targets)}" if targets else ""
+
+
+def _own_dtype(operand: Value, op: Op) -> DType:
+    """The dtype that an operand of ``op`` has in the kernel, before promotion's cast."""
+    made = operand.op
+    return (made.operands[0] if made is not None and made.opcode == "cast" and made.span == op.span else operand).type.dtype
+
+
+def _conversions(pairs: Sequence[str], source: str, result: str) -> str:
+    """Which conversions there are from one dtype and to the other: `f32 to bf16, i32; nothing to i8`."""
+    split = [pair.split("->") for pair in pairs]
+    to = [b for a, b in split if a == source != b]
+    of = [a for a, b in split if b == result != a]
+    return f"{source} to {', '.join(to) or 'nothing'}; {', '.join(of) or 'nothing'} to {result}"
 
 
 def _unsupported(op: Op, dtypes: Sequence[DType], result: DType, target: Target, part_of: str) -> Exception:
     has = sorted(target.ops.get(op.opcode, ()))
     operands = ", ".join(d.name for d in dtypes)
     what = f"{op.opcode} on {operands or result}" + (f" to {result}" if op.opcode == "cast" else "")
+    own = ", ".join(_own_dtype(o, op).name for o in op.operands)
+    if op.opcode != "cast" and own != operands and len(op.operands) == len(dtypes):
+        what = f"{op.opcode} on {own}, which is computed in {operands},"
     part = f", a part of {part_of}," if part_of else ""
     why = target.table("lacks").get(op.opcode)
     if why is not None:
         notes: tuple[str, ...] = (why,)
         help = f"write {part_of or 'it'} with other operations, or choose a target that has {op.opcode}{_having(op, dtypes, result)}"
+    elif op.opcode == "cast":
+        notes = (f"{target.name} converts {_conversions(has, dtypes[0].name, result.name)}",)
+        help = "go through a dtype that the target converts, or choose another target"
     elif has:
         notes = (f"{target.name} has {op.opcode} on {', '.join(has)}",)
         first = BY_NAME.get(has[0].split(",")[0].split("->")[0])
-        as_ = f": pypto.cast(x, pypto.{first.pypto})" if first is not None and op.opcode != "cast" else ""
+        as_ = f": pypto.cast(x, pypto.{first.pypto})" if first is not None else ""
         help = f"cast the operands to a dtype that the target has{as_}, or choose another target"
     else:
         notes = (f"{target.name} has no {op.opcode} on any dtype, and it is not built from other operations",)
         help = f"write {part_of or 'it'} with other operations, or choose a target that has {op.opcode}{_having(op, dtypes, result)}"
     return error("PT502", f"{what}{part} is not supported on target {target.name}", op.span, notes=notes, help=help,
-                 target=target.name, op=op.opcode, dtypes=[d.name for d in dtypes], part_of=part_of)
+                 target=target.name, op=op.opcode, dtypes=[d.name for d in dtypes], result=result.name, part_of=part_of)

@@ -72,8 +72,9 @@ def promote_op(op: Op, operands: tuple[Value, ...], builder: Builder) -> Sequenc
     if inside == declared or len(op.results) > 1:
         types = [TensorType(r.type.dtype, r.type.shape, False, r.type.valid) for r in op.results]
         return builder.clone(op, converted, types).results
-    if op.opcode == "matmul":
-        return builder.clone(op, converted).results
+    if op.opcode == "matmul":  # rounds what it accumulates itself, to the dtype that it now has to be told
+        told = {} if casts == tuple(o.type.dtype for o in op.operands) else {"out_dtype": declared}
+        return builder.clone(op, converted, attributes=op.attributes_with(**told)).results
     result = op.results[0]
     narrow = builder.add(op.opcode, converted, (result.type.with_dtype(inside),), op.attributes, span=op.span, tile=op.tile).result
     return (cast_to(narrow, declared, builder),)
