@@ -230,7 +230,8 @@ def _compound(op: AtomOp, a: Index, b: Index) -> Index:
     return Index((((Compound(op, a, b),), 1),))
 
 
-def _content(x: Index) -> int:
+def content(x: Index) -> int:
+    """The greatest number that divides every coefficient, so that ``x`` is a multiple of it; 0 for 0."""
     result = 0
     for _, c in x.terms:
         result = gcd(result, c)
@@ -253,7 +254,7 @@ def floordiv(a: IndexLike, b: IndexLike) -> Index:
             return whole
         if whole.terms:
             return whole + floordiv(rest, b)
-        common = gcd(_content(a), b.constant)
+        common = gcd(content(a), b.constant)
         if common > 1:
             return floordiv(_sum((m, c // common) for m, c in a.terms), b.constant // common)
     return _compound("//", a, b)

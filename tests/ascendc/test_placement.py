@@ -139,7 +139,7 @@ def test_too_big_a_tile_lists_every_buffer_and_the_largest_that_fits() -> None:
     assert caught.value.code == "PT410"
     assert diagnostic.fields["needed"] > diagnostic.fields["capacity"] == A2.data["memory"]["ub"]["bytes"]
     assert sum(size for _, size in diagnostic.fields["buffers"]) == diagnostic.fields["needed"]
-    assert "x_tile: 262144 B = 2 x 64 x 512 f32, chain.py:3:1" in diagnostic.notes
+    assert "x: 262144 B = 2 x 64 x 512 f32, chain.py:3:1" in diagnostic.notes
     assert "the largest tile that fits is 15 x 512: pypto.set_vec_tile_shapes(15, 512)" in text
     place(chain(15, 512, 3), A2)
     with pytest.raises(KernelError, match="2 x 17 x 512"):

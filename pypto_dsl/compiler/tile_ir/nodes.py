@@ -5,6 +5,7 @@ action, barrier, slot) is a placed statement in `placed.py`. All nodes are froze
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Union
@@ -53,6 +54,9 @@ class Scalar:
     value: Index | None = None
 
 
+_PASSES_SUFFIX = re.compile(r"(_(tile|kept|next|step)|Partial|Tile|Wide)(_?\d+)?$")
+
+
 @dataclass(frozen=True)
 class Buffer:
     """On-chip storage. ``shape`` is (rows, columns): static bounds on device targets, may be symbolic on the CPU.
@@ -80,6 +84,11 @@ class Buffer:
     direct: bool = False
     ring: int = -1
     elements: int = 0
+
+    @property
+    def holds(self) -> str:
+        """What it holds, for messages: the kernel's name of the tensor or value, without what passes have put behind it."""
+        return _PASSES_SUFFIX.sub("", self.name)
 
 
 @dataclass(frozen=True)

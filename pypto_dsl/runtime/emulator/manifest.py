@@ -42,14 +42,14 @@ def integers(scalars: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(number) for name, number in scalars.items() if isinstance(number, (int, np.integer))}
 
 
-def choose(variants: Sequence[Mapping[str, Any]], values: Mapping[str, int], title: str, naming: str) -> Mapping[str, Any]:
-    """The first variant whose requirements hold; ``naming`` is the key of its name. Raises PT520 where none takes these extents."""
+def choose(variants: Sequence[Mapping[str, Any]], values: Mapping[str, int], title: str) -> Mapping[str, Any]:
+    """The first variant whose requirements hold. Raises PT520 where none takes these extents."""
     for kernel in variants:
         if all(e >= 0 for e in evaluate(kernel["requires"], values)):
             return kernel
     extents = ", ".join(f"{k} = {v}" for k, v in sorted(values.items()))
     raise error("PT520", f"no schedule of `{title}` takes tensors of these extents: {extents}",
-                notes=tuple(f"{k[naming]} needs {c} >= 0" for k in variants for c in k["requires"]))
+                notes=tuple(dict.fromkeys(f"it is compiled for {c} >= 0" for k in variants for c in k["requires"])))
 
 
 COMPARISONS: dict[str, Callable[..., bool]] = {

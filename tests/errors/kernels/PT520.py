@@ -6,4 +6,4 @@ out = np.zeros((8, 8), np.float32)
 
 from pypto_dsl.runtime.emulator.manifest import choose
 
-choose([{"kernel": "softmax_0", "requires": ["512 - N"]}], {"N": 1000}, "softmax", "kernel")
+choose([{"kernel": "softmax_0", "requires": ["512 - N"]}], {"N": 1000}, "softmax")

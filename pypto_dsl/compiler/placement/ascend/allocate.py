@@ -132,7 +132,7 @@ def over_capacity(found: Plan, machine: Machine, title: str, span: Span | None, 
     rows += [(b, stored_bytes(b, machine), "") for b, _ in found.views]
     rows.sort(key=lambda row: (-row[1], row[0].name))
     where = {b.name: f", {b.span}" if b.span else "" for b, _, _ in rows}
-    notes = [f"{b.name}: {size} B = {slots}{b.shape[0]} x {b.shape[1]} {b.dtype}{where[b.name]}" for b, size, slots in rows]
+    notes = [f"{b.holds}: {size} B = {slots}{b.shape[0]} x {b.shape[1]} {b.dtype}{where[b.name]}" for b, size, slots in rows]
     places = {(b.span.file, b.span.line): b.span for b, _, _ in rows if b.span is not None and b.span != span}
     labels = tuple(Label(place, "a buffer of this") for place in list(places.values())[:3])
     room = found.capacity

@@ -159,7 +159,7 @@ def _check_capacity(declared: list[Statement], machine: Machine) -> None:
     for space, total in used.items():
         if total > machine.capacity[space]:
             queues = [q for q in declared if isinstance(q, Queue) and spaces[q.position] == space]
-            names = [f"{q.buffer.name}: {q.buffer.slots} x {q.bytes} B" for q in queues]
+            names = [f"{q.buffer.holds}: {q.buffer.slots} x {q.bytes} B" for q in queues]
             raise error("PT410", f"the tiles of the matrix product need {total} B of {space.upper()}, and {machine.target.name} has "
                         f"{machine.capacity[space]} B", None, notes=tuple(names), help="set_cube_tile_shapes with smaller tiles",
                         needed=total, capacity=machine.capacity[space])

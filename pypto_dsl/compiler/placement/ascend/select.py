@@ -59,7 +59,7 @@ def _check_rows(buffer: Buffer, machine: Machine) -> None:
     rows = static(buffer.shape[0])
     if rows > machine.max_repeats and buffer.layout in ("tile", "column"):
         limit = machine.max_repeats
-        raise error("PT412", f"`{buffer.name}` has tiles of {rows} rows, and a call repeats over at most {limit}", buffer.span,
+        raise error("PT412", f"`{buffer.holds}` has tiles of {rows} rows, and a call repeats over at most {limit}", buffer.span,
                     help=f"set a tile of at most {limit} rows: pypto.set_vec_tile_shapes({limit // 8 * 8}, "
                     f"{static(buffer.shape[1]) if buffer.layout == 'tile' else 64})", rows=rows, limit=limit)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from pypto_dsl.compiler.errors import error
-from pypto_dsl.compiler.index import Atom, Compound, Index, as_index, ceildiv, floordiv, minimum, var
+from pypto_dsl.compiler.index import Atom, Compound, Index, as_index, ceildiv, content, floordiv, minimum, var
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import Target
 from pypto_dsl.compiler.tile_ir.nodes import Param, Region
@@ -156,12 +156,14 @@ def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writ
     for axis, whole in ((0, rows), (1, cols)):
         start, count = (scope.stepped(x[axis - 2]) for x in (offset, extent))
         if (start % size[axis]).constant != 0:
-            raise _misaligned(tile, param, axis, f"starts at {start}, which is not a multiple of {size[axis]}", span)
+            place = f"starts at {_where(start, scope)}, and may start at multiples of {size[axis]} alone"
+            raise _misaligned(tile, param, axis, place, span)
         if not writing or (count % size[axis]).constant == 0:
             continue
         gap = _gap(start, count, whole, size[axis])
         if gap is None or not gap.variables() <= scope.scalars or (gap.terms and (whole - gap).constant is not None):
-            raise _misaligned(tile, param, axis, f"ends at {start + count}, inside a tile that the tensor of {whole} goes on after", span)
+            end = _where(start + count, scope)
+            raise _misaligned(tile, param, axis, f"ends at {end}, inside a tile that the tensor of {whole} goes on after", span)
         requires += [gap, -gap] if gap.terms else []
     batch, first_rows = as_index(0), tile.tiles(rows, 0)
     for extent_, start in zip(lead, offset[:-2][-len(lead):] if lead else (), strict=True):
@@ -171,6 +173,16 @@ def window(region: Region, tile: Geometry, scope: Scope, span: Span | None, writ
     first = (batch * first_rows + row) * across + col
     row_tiles, col_tiles = (tile.tiles(scope.spelled(e), axis) for axis, e in enumerate(extent[-2:]))
     return Window(param, first, across, extent[-2], extent[-1], row_tiles, col_tiles, tuple(requires))
+
+
+def _where(place: Index, scope: Scope) -> str:
+    """A place for messages: without the loops that cut a tensor into tiles, whose turns have no names in the kernel."""
+    cut = place.variables() - scope.scalars
+    if not cut:
+        return str(place)
+    first = place.substitute(dict.fromkeys(cut, as_index(0)))
+    step = content(place - first)
+    return f"multiples of {step}" if first.constant == 0 else f"{first} and multiples of {step} more"
 
 
 def _gap(start: Index, count: Index, whole: Index, size: int) -> Index | None:

@@ -111,7 +111,7 @@ class Lowering:
             return operand
         if isinstance(operand, ReadBuffer):
             if operand.how != "full" and operand.buffer.dtype is I32:  # the device prints zeros (tt-metal#20582)
-                raise error("PT502", f"`{operand.buffer.name}` is {operand.buffer.dtype} and stands for a whole {operand.how}, which "
+                raise error("PT502", f"`{operand.buffer.holds}` is {operand.buffer.dtype} and stands for a whole {operand.how}, which "
                             f"target {self.target.name} does for floats only", operand.buffer.span, help="cast it to f32 first",
                             target=self.target.name, op="broadcast")
             call = "copy" if operand.how == "full" else f"copy_{operand.how}"

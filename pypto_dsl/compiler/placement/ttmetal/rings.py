@@ -224,7 +224,7 @@ def page_bytes(buffer: Buffer, target: Target) -> int:
     """Bytes of a page of the buffer's format; PT502 for a dtype that has none."""
     row = target.table("formats").get(buffer.dtype.name)
     if row is None:
-        raise error("PT502", f"`{buffer.name}` is {buffer.dtype}, which has no tile format on target {target.name}", buffer.span,
+        raise error("PT502", f"`{buffer.holds}` is {buffer.dtype}, which has no tile format on target {target.name}", buffer.span,
                     notes=(f"formats are {', '.join(target.table('formats'))}",), help="cast it to one of them", target=target.name)
     return int(row["bytes"])
 
@@ -245,7 +245,7 @@ def _check_budget(kernel: TileKernel, rings: Mapping[str, Buffer], uses: Mapping
             per_tile += ring.slots * page_bytes(ring, target)
         else:
             fixed += nbytes
-        rows.append((nbytes, name, most * ring.slots, page_bytes(ring, target), ring.span))
+        rows.append((nbytes, ring.holds, most * ring.slots, page_bytes(ring, target), ring.span))
     total = sum(r[0] for r in rows)
     if total <= budget:
         return

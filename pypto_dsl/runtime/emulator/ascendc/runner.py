@@ -55,7 +55,7 @@ def execute(
     statistics: list[Statistics] = []
 
     def launch(variants: Sequence[Mapping[str, Any]], known: Mapping[str, int]) -> None:
-        kernel = choose(variants, known, manifest["name"], "entry")
+        kernel = choose(variants, known, manifest["name"])
         statistics.append(_launch(library, kernel, held, known, numbers, cores))
 
     numbers = dict(scalars)

@@ -56,7 +56,7 @@ def run(manifest: Mapping[str, Any], files: Mapping[str, str], arrays: Mapping[s
             held[t["name"]] = Unwritten(evaluate(t["shape"], values) if given is None else np.shape(given))
 
     def launch(variants: Sequence[Mapping[str, Any]], known: Mapping[str, int]) -> None:
-        _run_kernel(choose(variants, known, manifest["name"], "name"), manifest, files, held, known, numbers, cores, seed, builder)
+        _run_kernel(choose(variants, known, manifest["name"]), manifest, files, held, known, numbers, cores, seed, builder)
 
     run_steps(manifest["steps"], values, numbers, held, launch)
     return {a["name"]: _whole(held[a["name"]], a["dtype"]) for a in manifest["arguments"] if a["role"] != "in"}
