@@ -28,7 +28,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
 from pypto_dsl.compiler.span import Span
-from pypto_dsl.frontend.spans import parsed_again, statements, tree_of
+from pypto_dsl.frontend.spans import definition_alone, parsed_again, statements, tree_of
 
 HOOKS = "__pt"
 LEFT_ALONE = frozenset({"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "print", "len", "getattr",
@@ -49,6 +49,9 @@ _rewritten: dict[tuple[CodeType, str, tuple[str, ...]], CodeType] = {}
 def definition_of(function: FunctionType) -> ast.FunctionDef | None:
     """The AST of a function, by the line its code starts at (decorators included); a lambda as a function; None without source."""
     code = function.__code__
+    alone = definition_alone(code.co_filename, code.co_name, code.co_firstlineno)
+    if alone is not None:
+        return alone
     tree = tree_of(code.co_filename)
     if tree is None:
         return None

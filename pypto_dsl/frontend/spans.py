@@ -6,7 +6,7 @@ import linecache
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, Literal, TypeAlias
@@ -28,6 +28,8 @@ _positions: dict[int, tuple[CodeType, list[_Position]]] = {}
 _makers: dict[int, tuple[CodeType, _Maker]] = {}
 _own: dict[str, bool] = {}
 _trees: dict[str, tuple[list[str], ast.Module | None]] = {}
+# Files of which single definitions have been parsed, by their first lines, and nothing else.
+_alone: dict[str, tuple[list[str], dict[int, ast.FunctionDef]]] = {}
 _names: dict[_Place, tuple[str, ...]] = {}
 # What `here_and_names` finds at an instruction of a user's code.
 _sites: dict[tuple[int, int], tuple[Span, tuple[str, ...]]] = {}
@@ -114,6 +116,9 @@ def here_and_names() -> tuple[Span | None, tuple[str, ...]]:
 
 def _site(frame: FrameType) -> tuple[Span, tuple[str, ...]]:
     place = _place(frame)
+    file, line = place[:2]
+    if file in _alone and not any(first <= line <= (node.end_lineno or first) for first, node in _alone[file][1].items()):
+        tree_of(file)
     found = _sites[id(frame.f_code), frame.f_lasti] = _span(place), _names.get(place, ())
     return found
 
@@ -134,21 +139,68 @@ def tree_of(file: str) -> ast.Module | None:
         except SyntaxError:  # a file that changed under a running process
             tree = None
         cached = _trees[file] = (lines, tree)
+        _alone.pop(file, None)
         if tree is not None:
             _record_names(tree, file)
     return cached[1]
 
 
+def definition_alone(file: str, name: str, line: int) -> ast.FunctionDef | None:
+    """The definition whose first line, decorators included, this is; of the file no other line is parsed.
+
+    None where `tree_of` must be asked: the file has been parsed, or its lines do not show where the definition ends.
+    """
+    linecache.checkcache(file)
+    lines = linecache.getlines(file)
+    if file in _trees:
+        return None
+    known = _alone.get(file)
+    if known is None or known[0] != lines:
+        known = _alone[file] = (lines, {})
+    found = known[1].get(line)
+    if found is None:
+        try:
+            found = _parsed_lines(lines, line, _end_of_block(lines, line), file)
+        except (SyntaxError, ValueError):  # the end is inside a text, a bracket or a line that goes on, or the file has changed
+            return None
+        if min([found.lineno, *(d.lineno for d in found.decorator_list)]) != line:
+            return None
+        known[1][line] = found
+        _record_names(found, file)
+    return found if found.name == name else None
+
+
+def _end_of_block(lines: Sequence[str], first: int) -> int:
+    """The last line of the definition that begins in line ``first``, as indentation shows it."""
+    indent = _indent(lines[first - 1]) if first <= len(lines) else 0
+    rows = range(first, len(lines))
+    body = next((i for i in range(first - 1, len(lines)) if lines[i].lstrip().startswith(("def ", "async "))), len(lines))
+    return next((i for i in rows if i > body and _indent(lines[i]) <= indent and lines[i].lstrip()[:1] not in _NO_STATEMENT), len(lines))
+
+
+_NO_STATEMENT = ("", "#", ")", "]", "}")  # what a line begins with that ends no block: nothing, a comment, the end of a bracket
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 def parsed_again(node: ast.FunctionDef, file: str) -> ast.FunctionDef:
-    """A definition of `tree_of`, without its decorators, as a tree of its own with the same places.
+    """A definition that has been found, without its decorators, as a tree of its own with the same places.
 
     To parse its lines once more takes a tenth of the time of copying its nodes.
     """
-    lines = _trees[file][0][node.lineno - 1:node.end_lineno]
-    indented = node.col_offset > 0
-    module = ast.parse("\n" * (node.lineno - 1 - indented) + "if 1:\n" * indented + "".join(lines), file)
-    (made,) = module.body[0].body if isinstance(module.body[0], ast.If) else module.body
-    assert isinstance(made, ast.FunctionDef)
+    lines, _ = _trees.get(file) or _alone[file]
+    return _parsed_lines(lines, node.lineno, node.end_lineno or node.lineno, file)
+
+
+def _parsed_lines(lines: Sequence[str], first: int, last: int, file: str) -> ast.FunctionDef:
+    """The only definition in these lines, at its place. Raises SyntaxError or ValueError where there is none, or more."""
+    indented = first <= len(lines) and lines[first - 1][:1].isspace()
+    module = ast.parse("\n" * (first - 1 - indented) + "if 1:\n" * indented + "".join(lines[first - 1:last]), file)
+    (made,) = module.body[0].body if indented and isinstance(module.body[0], ast.If) else module.body
+    if not isinstance(made, ast.FunctionDef):
+        raise ValueError("no function")
     return made
 
 
@@ -166,7 +218,7 @@ def statements(tree: ast.AST) -> Iterator[ast.stmt]:
 
 def forget_sources() -> None:
     """Drop every cached tree and name; measurements of cold capture start here."""
-    for table in (_trees, _names, _sites, _positions, _own, _makers):
+    for table in (_trees, _alone, _names, _sites, _positions, _own, _makers):
         table.clear()
 
 
@@ -178,7 +230,7 @@ def _label(target: ast.expr) -> str:
     return ""
 
 
-def _record_names(tree: ast.Module, file: str) -> None:
+def _record_names(tree: ast.Module | ast.FunctionDef, file: str) -> None:
     """A static map from the span of a value expression to the names it is assigned to: names cost nothing at run time."""
 
     def put(node: ast.expr | ast.stmt, names: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import and_
 
 from pypto_dsl.codegen.llvm import elements, intrinsics, sums
@@ -153,7 +153,10 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
         start = b.convert("ptrtoint", address(b, output, row, zero(b)), "i64")
         unit = 2 * width if paired else width
         head = b.intrinsic("llvm.smin", ((-start).lshr(size.bit_length() - 1)) & (unit - 1), count)
-        b.loop(0, head, width, lambda i, _: step([i], b.lane_mask(i, head, width)), hint="head")
+        if paired:
+            b.loop(0, head, width, lambda i, _: step([i], b.lane_mask(i, head, width)), hint="head")
+        else:
+            b.when(b.compare("ne", head, 0), lambda: step([zero(b)], b.lane_mask(0, head, width)), "head")
         return [head]
 
     def vectors(past_caches: bool) -> None:
@@ -229,21 +232,36 @@ def _neighbours(first: Value, width: int, count: int) -> list[Value]:
 
 @dataclass(frozen=True)
 class _RowState:
-    """One reduction along a row: 64 partials in memory and, for ordered kinds over several blocks, the binary counter."""
+    """One reduction along a row. Memory for it is made where it is asked for: 64 partials and, over several blocks, what is merged: the
+    binary counter of ordered kinds, else the result so far."""
 
+    b: Builder
     reduce: t.Reduce
-    kind: t.ReduceKind
     dtype: DType
-    partials: Value
-    values: Value  # one vector; lane 0 is the result of the current block
-    levels: Value | None
-    running: Value  # reductions without an order: the result so far
+
+    @property
+    def kind(self) -> t.ReduceKind:
+        return self.reduce.kind
+
+    @property
+    def apart(self) -> bool:
+        """Whether NaN is kept apart, in masks beside the partials in registers."""
+        return sums.keeps_nan_apart(self.b, self.kind, self.dtype)
+
+    @cached_property
+    def partials(self) -> Value:
+        return self.b.alloca(f"[{PARTIALS} x {memory_element(self.dtype)}]")
+
+    @cached_property
+    def merged(self) -> Value:
+        type = Type(memory_element(self.dtype))
+        return self.b.alloca(f"[{sums.LEVELS} x {type}]" if self.kind in sums.ORDERED else str(type), type.bytes)
 
 
 def _reduced_row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index, context: Context) -> None:
     ordered = any(r.kind in sums.ORDERED for r in lanes.block.reduces)
     single = not ordered or (extent.constant is not None and extent.constant <= ROW_BLOCK)
-    states = [_row_state(b, lanes, r, single) for r in lanes.block.reduces]
+    states = [_RowState(b, r, lanes.dtype(r.value)) for r in lanes.block.reduces]
     if single:
         results = _row_block(b, lanes, row, zero(b), count, extent, states)
     else:
@@ -257,53 +275,23 @@ def _register(b: Builder, value: Value, dtype: DType) -> Value:
     return elements.from_memory(b, value, dtype)
 
 
-def _row_state(b: Builder, lanes: Lanes, reduce: t.Reduce, single: bool) -> _RowState:
-    dtype = lanes.dtype(reduce.value)
-    element, width = memory_element(dtype), b.level.float_lanes
-    levels = None if single or reduce.kind not in sums.ORDERED else b.alloca(f"[{sums.LEVELS * width} x {element}]")
-    values, running = b.alloca(f"[{width} x {element}]"), b.alloca(element)
-    return _RowState(reduce, reduce.kind, dtype, b.alloca(f"[{PARTIALS} x {element}]"), values, levels, running)
-
-
 def _blocks(b: Builder, lanes: Lanes, row: Value, count: Value, states: Sequence[_RowState]) -> list[Value]:
     """The row in blocks of 4096, merged pairwise; a single block is the result."""
-    width = b.level.float_lanes
-    several = b.compare("sgt", count, ROW_BLOCK)
     for s in states:
-        vector = Type(memory_element(s.dtype), width)
-        b.store(b.constant(vector, sums.identity(s.kind, s.dtype)), s.values)
-        b.store(_scalar_identity(b, s), s.running)
+        b.store(b.constant(Type(memory_element(s.dtype)), sums.identity(s.kind, s.dtype)), s.merged)
 
     def block(start: Value, _: list[Value]) -> None:
         stop = b.intrinsic("llvm.smin", start + ROW_BLOCK, count)
         for s, result in zip(states, _row_block(b, lanes, row, start, stop, UNKNOWN, states), strict=True):
-            if s.levels is None:
-                loaded = b.load(result.type, s.running)
-                b.store(sums.combine(b, s.kind, s.dtype, loaded, result), s.running)
-                continue
-            b.store(result, s.values)
-            push = sums.push_function(b.module, s.kind, s.dtype)
-            number = start.lshr(ROW_BLOCK.bit_length() - 1)
-            parts = (s.levels, b.constant(I64, width), number, s.values, b.constant(I64, width))
-            b.when(several, lambda: b.call_void(push, *parts))  # noqa: B023
+            if s.kind in sums.ORDERED:
+                sums.add_block(b, s.kind, s.dtype, s.merged, start.lshr(ROW_BLOCK.bit_length() - 1), result)
+            else:
+                b.store(sums.combine(b, s.kind, s.dtype, b.load(result.type, s.merged), result), s.merged)
 
     b.loop(0, count, ROW_BLOCK, block, hint="block")
     blocks = (count + (ROW_BLOCK - 1)).lshr(ROW_BLOCK.bit_length() - 1)
-    results = []
-    for s in states:
-        scalar = Type(memory_element(s.dtype))
-        if s.levels is None:
-            results.append(b.load(scalar, s.running))
-            continue
-        finish = sums.finish_function(b.module, s.kind, s.dtype)
-        merged = (s.levels, b.constant(I64, width), blocks, s.values, b.constant(I64, width))
-        b.when(several, lambda: b.call_void(finish, *merged))  # noqa: B023
-        results.append(b.load(scalar, s.values))
-    return results
-
-
-def _scalar_identity(b: Builder, s: _RowState) -> Value:
-    return b.constant(Type(memory_element(s.dtype)), sums.identity(s.kind, s.dtype))
+    return [sums.all_blocks(b, s.kind, s.dtype, s.merged, blocks) if s.kind in sums.ORDERED
+            else b.load(Type(memory_element(s.dtype)), s.merged) for s in states]
 
 
 def _tree_of(b: Builder, s: _RowState) -> Value:
@@ -327,10 +315,14 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
             for i in range(0, PARTIALS, width):
                 b.store(value, b.offset(s.partials, i, ty.element))
     else:
-        after, partials = _unrolled(b, lanes, row, start, stop, extent, states, fresh)
+        after, carried = _unrolled(b, lanes, row, start, stop, extent, states, fresh)
         parts = PARTIALS // width
         if after is not stop and parts <= _PARTS_OF_TAIL:
-            partials = _tail(b, lanes, row, after, stop, extent, states, partials)
+            carried = _tail(b, lanes, row, after, stop, extent, states, carried)
+        partials = carried[:len(states) * parts]
+        for s, masks in zip(_apart(states), _pieces(carried[len(partials):], parts // 2), strict=True):
+            first = states.index(s) * parts
+            partials[first] = b.select(reduce(and_, masks), partials[first], float("nan"))
         if after is stop or parts <= _PARTS_OF_TAIL:
             return [sums.tree(b, s.kind, s.dtype, partials[k * parts:(k + 1) * parts]) for k, s in enumerate(states)]
         for k, s in enumerate(states):
@@ -357,42 +349,74 @@ _STRAIGHT = 8  # vectors: rows of up to so many are written without a loop
 _PARTS_OF_TAIL = 4  # masked vectors: behind the loop of 64 columns up to so many are written without a loop
 
 
+def _apart(states: Sequence[_RowState]) -> list[_RowState]:
+    return [s for s in states if s.apart]
+
+
+def _pieces(values: Sequence[Value], length: int) -> list[list[Value]]:
+    return [list(values[k:k + length]) for k in range(0, len(values), length)]
+
+
 def _tail(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, extent: Index, states: Sequence[_RowState],
-          partials: Sequence[Value]) -> list[Value]:
-    """Add the last columns of a row, fewer than 64, to the partials in registers."""
+          carried: Sequence[Value]) -> list[Value]:
+    """Add the last columns of a row, fewer than 64, to what `_unrolled` carries."""
     width = b.level.float_lanes
     parts = PARTIALS // width
     known = extent.constant
 
-    def merged(s: _RowState, before: Value, values: Mapping[Key, Value], mask: Value | None) -> Value:
-        after = sums.combine(b, s.kind, s.dtype, before, elements.to_memory(b, values[key(s.reduce.value)], s.dtype))
+    def value_of(s: _RowState, values: Mapping[Key, Value]) -> Value:
+        return elements.to_memory(b, values[key(s.reduce.value)], s.dtype)
+
+    def merged(s: _RowState, before: Value, value: Value, mask: Value | None) -> Value:
+        if s.apart:  # where the mask does not hold, the value is one that changes nothing
+            return sums.ordered(b, s.kind, s.dtype, before, value)
+        after = sums.combine(b, s.kind, s.dtype, before, value)
         return after if mask is None else b.select(mask, after, before)
 
-    def turn(column: Value, carried: list[Value]) -> list[Value]:
+    def added(groups: list[list[Value]], every: Sequence[Mapping[Key, Value]], masks: Sequence[Value | None]) -> list[Value]:
+        """``groups`` are the partials of each state, then the masks of those that keep NaN apart; one partial a vector changes."""
+        orders = iter(groups[len(states):])
+        for s, partials in zip(states, groups, strict=False):
+            values = [value_of(s, v) for v in every]
+            if s.apart:
+                start = sums.identity(s.kind, s.dtype)
+                values = [v if m is None else b.select(m, v, start) for v, m in zip(values, masks, strict=True)]
+                order = next(orders)
+                pairs = [(values[k], values[min(k + 1, len(values) - 1)]) for k in range(0, len(values), 2)]
+                order[:len(pairs)] = sums.still_ordered(b, order[:len(pairs)], [v for pair in pairs for v in pair])
+            for part, (value, mask) in enumerate(zip(values, masks, strict=True)):
+                partials[part] = merged(s, partials[part], value, mask)
+        return [v for group in groups for v in group]
+
+    def grouped(values: Sequence[Value]) -> list[list[Value]]:
+        split = len(states) * parts
+        return [*_pieces(values[:split], parts), *_pieces(values[split:], parts // 2)]
+
+    def turn(column: Value, values: list[Value]) -> list[Value]:
         """The first partial of each state goes to the end when it has its vector: the loop is one vector long."""
         mask = b.lane_mask(column, stop, width)
-        (values,) = _written(lanes, row, [column], mask)
-        groups = [carried[k * parts:(k + 1) * parts] for k in range(len(states))]
-        return [v for s, (first, *others) in zip(states, groups, strict=True) for v in (*others, merged(s, first, values, mask))]
+        after = grouped(added(grouped(values), _written(lanes, row, [column], mask), [mask]))
+        for partials in after[:len(states)]:
+            partials.append(partials.pop(0))
+        return [v for group in after for v in group]
 
     def straight(columns: int, exact: bool) -> list[Value]:
-        result = list(partials)
-        for part, left in enumerate(range(columns, 0, -width)):
-            column = start + part * width if part else start
-            mask = None if exact and left >= width else b.lane_mask(column, stop, width)
-            (values,) = _written(lanes, row, [column], mask)
-            for k, s in enumerate(states):
-                result[k * parts + part] = merged(s, result[k * parts + part], values, mask)
-        return result
+        count = -(-columns // width)
+        places = _neighbours(start, width, count)
+        whole = columns // width if exact else 0
+        masks = [None] * whole + (b.lane_masks(start, stop, width, count) if not exact else
+                                  [b.lane_mask(places[-1], stop, width)] if whole < count else [])
+        written = [values for place, mask in zip(places, masks, strict=True) for values in _written(lanes, row, [place], mask)]
+        return added(grouped(carried), written, masks)
 
     def rest() -> list[Value]:
         if not lanes.heavy():
             return straight(PARTIALS, exact=False)
-        return b.loop(start, start + PARTIALS, width, turn, partials, "rest", at_least_once=True)
+        return b.loop(start, start + PARTIALS, width, turn, carried, "rest", at_least_once=True)
 
     if known is not None:
         return straight(known % PARTIALS, exact=True)
-    return b.chosen(b.compare("slt", start, stop), rest, partials, "rest")
+    return b.chosen(b.compare("slt", start, stop), rest, carried, "rest")
 
 
 def _straight(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, known: int, states: Sequence[_RowState],
@@ -419,14 +443,14 @@ def _straight(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, k
 
 def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, extent: Index, states: Sequence[_RowState],
               fresh: Sequence[Value]) -> tuple[Value, list[Value]]:
-    """64 columns a turn with the partials in registers; returns the first column that is left, and the partials."""
+    """64 columns a turn with the partials in registers; returns the first column that is left, and what is carried: the partials, and
+    for each state that keeps NaN apart a mask per two of them, which holds where there was none."""
     width = b.level.float_lanes
     known = extent.constant
     full = stop if known is not None and known % PARTIALS == 0 else start + ((stop - start) & -PARTIALS)
     parts = PARTIALS // width
 
-    apart = [s for s in states if sums.keeps_nan_apart(b, s.kind, s.dtype)]  # each with a mask per two partials behind the partials
-    pairs = parts // 2
+    apart, pairs = _apart(states), parts // 2
 
     # the next row, or what is farther on in a long one: processors do not look beyond a page
     fetched = [(view, b.intrinsic("llvm.smin", view.row_stride, _FAR)) for view in (lanes.fetched() if lanes.fetches else ())]
@@ -448,11 +472,7 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
         return result
 
     carried = [value for value in fresh for _ in range(parts)] + [b.constant(Type("i1", width), 1) for _ in apart for _ in range(pairs)]
-    results = b.loop(start, full, PARTIALS, turn, carried, "sum", at_least_once=known is not None)
-    for k, s in enumerate(apart):
-        first, masks = states.index(s) * parts, results[len(states) * parts + k * pairs:][:pairs]
-        results[first] = b.select(reduce(and_, masks), results[first], float("nan"))
-    return full, results[:len(states) * parts]
+    return full, b.loop(start, full, PARTIALS, turn, carried, "sum", at_least_once=known is not None)
 
 
 # ---- reductions down the rows -----------------------------------------------------------------------------------------------

@@ -376,6 +376,11 @@ class Builder:
             self._single.add(made.name)
         return made
 
+    def lane_masks(self, start: Operand, stop: Operand, lanes: int, count: int) -> list[Value]:
+        """`lane_mask` of ``count`` vectors side by side from ``start`` on, where less than 2^31 is left."""
+        left = self.splat(self.convert("trunc", self.value(I64, stop) - start, "i32"), lanes)
+        return [self.compare("slt", self.vector("i32", range(k * lanes, (k + 1) * lanes)), left) for k in range(count)]
+
     def masked_load(self, type: Type, pointer: Value, mask: Value, otherwise: Value) -> Value:
         name = f"llvm.masked.load.{type.mangled}.p0"
         return self.call(type, name, pointer, self.constant(I32, type.bytes), mask, otherwise)

@@ -41,6 +41,7 @@ NUMBERS = frozenset({dtypes.F32, dtypes.F64, dtypes.I8, dtypes.I16, dtypes.I32, 
 ALIGNMENT = 64
 STACK_BYTES = 65536  # scratch up to here lies on the stack, more is allocated
 LARGEST_SCRATCH = 1 << 27  # more is allocated by NumPy, which can say that there is no memory
+_ONCE_A_CALL = "noinline optnone"  # straight code: to optimize it takes LLVM a millisecond and saves calls a nanosecond
 MAX_CHUNKS = 1 << 22  # the pool's ticket word counts to 2^24, and every thread may look once too often
 
 
@@ -160,7 +161,8 @@ class _Writer(_Function):
         ran = self._run()
         b.raw(f"ret ptr {self._answer(ran)}")
         b.place("slow")
-        return b.finish("ptr @launch(ptr %self, ptr %arguments, i64 %count)", self._answer(b.constant(I1, False)))
+        header = "ptr @launch(ptr %self, ptr %arguments, i64 %count)"
+        return b.finish(header, self._answer(b.constant(I1, False)), attributes=f"{_ONCE_A_CALL} #0")
 
     def _answer(self, ran: Value) -> Value:
         """What the launcher returns."""

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 
 from pypto_dsl.codegen.llvm import elements
-from pypto_dsl.codegen.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from pypto_dsl.codegen.llvm.builder import I1, I64, PTR, Builder, Module, Type, Value
 from pypto_dsl.codegen.llvm.intrinsics import extreme, larger_number
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
@@ -108,6 +108,37 @@ def reduced_dtype(kind: ReduceKind, dtype: DType) -> DType:
 
 
 # ---- pairwise merging: a binary counter of finished blocks ----------------------------------------------------------------
+
+
+def add_block(b: Builder, kind: ReduceKind, dtype: DType, levels: Value, number: Value, result: Value) -> None:
+    """Merge the result of block ``number`` of a row with the blocks before. ``levels`` holds one number per level; `push_function` is the
+    same for many columns."""
+    carries = _zeros_below(b, ~number)
+
+    def carry(level: Value, later: list[Value]) -> list[Value]:
+        return [combine(b, kind, dtype, b.load(result.type, b.offset(levels, level, result.type.element)), later[0])]
+
+    (merged,) = b.loop(0, carries, 1, carry, [result], "carry")
+    b.store(merged, b.offset(levels, carries, result.type.element))
+
+
+def all_blocks(b: Builder, kind: ReduceKind, dtype: DType, levels: Value, blocks: Value) -> Value:
+    """Everything that `add_block` has merged; of no block, what level 0 held before."""
+    type = Type(elements.memory_element(dtype))
+    lowest = b.select(b.compare("eq", blocks, 0), b.constant(I64, 0), _zeros_below(b, blocks))
+
+    def level(_: Value, carried: list[Value]) -> list[Value]:
+        left, later = carried
+        earlier = b.load(type, b.offset(levels, _zeros_below(b, left), type.element))
+        return [left & (left - 1), combine(b, kind, dtype, earlier, later)]
+
+    start = [blocks & (blocks - 1), b.load(type, b.offset(levels, lowest, type.element))]
+    return b.loop(1, b.call(I64, "llvm.ctpop.i64", blocks), 1, level, start, "level")[1]
+
+
+def _zeros_below(b: Builder, number: Value) -> Value:
+    """How many zeros stand below the lowest one of a number."""
+    return b.call(I64, "llvm.cttz.i64", number, b.constant(I1, False))
 
 
 def push_function(module: Module, kind: ReduceKind, dtype: DType) -> str:

@@ -16,6 +16,8 @@ from pypto_dsl.compiler.profile import stage
 
 # Level 0 aborts the process on AVX-512 mask registers, and a middle-end pipeline gains nothing over finished vector IR.
 CODEGEN_LEVEL = 2
+# Constants lie within reach of the code, as JITLink puts them: an address of 64 bits for each would fill the registers of a kernel.
+RELOCATION, CODE_MODEL = "pic", "small"
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Machine:
     def fingerprint(self) -> str:
         """Everything of the compiler and processor that an object's bytes depend on."""
         version = ".".join(map(str, llvm.llvm_version_info))
-        return f"llvm {version}; {self.triple}; {self.cpu}; {self.features}; codegen {CODEGEN_LEVEL}"
+        return f"llvm {version}; {self.triple}; {self.cpu}; {self.features}; codegen {CODEGEN_LEVEL} {RELOCATION} {CODE_MODEL}"
 
 
 @cache
@@ -82,13 +84,11 @@ def machine(level: str | None = None) -> Machine:
 
 
 @cache
-def _target_machine(machine: Machine, position_independent: bool) -> Any:
+def _target_machine(machine: Machine) -> Any:
     _initialize()
     target = llvm.Target.from_triple(machine.triple)
-    options: dict[str, Any] = {"cpu": machine.cpu, "features": machine.features, "opt": CODEGEN_LEVEL}
-    if position_independent:
-        return target.create_target_machine(reloc="pic", codemodel="default", **options)
-    return target.create_target_machine(jit=True, **options)
+    return target.create_target_machine(cpu=machine.cpu, features=machine.features, opt=CODEGEN_LEVEL, reloc=RELOCATION,
+                                        codemodel=CODE_MODEL)
 
 
 def parse(text: str, where: str = "codegen/llvm") -> Any:
@@ -102,25 +102,25 @@ def parse(text: str, where: str = "codegen/llvm") -> Any:
     return module
 
 
-def compile_object(text: str, machine: Machine, position_independent: bool = False) -> bytes:
+def compile_object(text: str, machine: Machine) -> bytes:
     """IR text to the bytes of an object file for ``machine``."""
     with stage("parse IR"):
         module = parse(text)
     with stage("machine code"):
-        object_bytes: bytes = _target_machine(machine, position_independent).emit_object(module)
+        object_bytes: bytes = _target_machine(machine).emit_object(module)
     return object_bytes
 
 
 def compile_assembly(text: str, machine: Machine) -> str:
     """IR text to assembly, for people."""
-    assembly: str = _target_machine(machine, False).emit_assembly(parse(text))
+    assembly: str = _target_machine(machine).emit_assembly(parse(text))
     return assembly
 
 
 @cache
 def _orc() -> Any:
     _initialize()
-    return llvm.create_lljit_compiler(_target_machine(machine(), False))
+    return llvm.create_lljit_compiler(_target_machine(machine()), use_jit_link=True)
 
 
 _serial = itertools.count()
