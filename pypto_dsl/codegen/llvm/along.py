@@ -69,8 +69,10 @@ def reduce_rows(b: Builder, lanes: Lanes, rows: Sequence[Value], mask: Value | N
     for s in states:
         _merged(b, s, sums.finish_function(b.module, s.reduce.kind, s.dtype), blocks, vectors, several)
         target = lanes.context.views[s.reduce.target.name].turned()
+        extreme = s.reduce.kind in ("max", "min") and s.lanes.is_float
         for v, row in enumerate(rows):
-            store_vector(b, b.load(s.lanes, s.vector(b, s.values, v)), target, Position(zero(b), row, mask))
+            value = b.load(s.lanes, s.vector(b, s.values, v))
+            store_vector(b, sums.one_nan(b, value) if extreme else value, target, Position(zero(b), row, mask))
 
 
 def _state(b: Builder, lanes: Lanes, reduce: t.Reduce) -> _State:

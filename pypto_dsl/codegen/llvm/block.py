@@ -255,7 +255,7 @@ class _RowState:
     @cached_property
     def merged(self) -> Value:
         type = Type(memory_element(self.dtype))
-        return self.b.alloca(f"[{sums.LEVELS} x {type}]" if self.kind in sums.ORDERED else str(type), type.bytes)
+        return self.b.alloca(f"[{sums.LEVELS + 1} x {type}]" if self.kind in sums.ORDERED else str(type), type.bytes)
 
 
 def _reduced_row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index, context: Context) -> None:

@@ -89,7 +89,9 @@ def tree(b: Builder, kind: ReduceKind, dtype: DType, partials: list[Value]) -> V
 
 
 def _extreme_lane(b: Builder, largest: bool, value: Value) -> Value:
-    """The extreme lane by integers that order as the floats do, -0 below +0 and NaN beyond everything: short chains, and no order."""
+    """The extreme lane by integers that order as the floats do, -0 below +0 and NaN beyond everything: short chains, and no order.
+
+    Every NaN becomes the usual one, `one_nan`."""
     bits = b.bits(value)
     width = 8 * value.type.bytes
     top = (1 << (width - 1)) - 1
@@ -97,9 +99,19 @@ def _extreme_lane(b: Builder, largest: bool, value: Value) -> Value:
     def turn(x: Value) -> Value:
         return x ^ ((x >> (width - 1)) & top)
 
-    key = b.select(b.compare("uno", value, value), b.constant(bits.type, top if largest else -top - 1), turn(bits))
+    nan = _NAN[value.type.element]
+    key = b.select(b.compare("uno", value, value), b.constant(bits.type, nan if largest else ~nan), turn(bits))
     name = f"llvm.vector.reduce.s{'max' if largest else 'min'}.{key.type.mangled}"
-    return b.from_bits(turn(b.call(Type(key.type.element), name, key)), value.type.element)
+    found = b.from_bits(turn(b.call(Type(key.type.element), name, key)), value.type.element)
+    return found if largest else one_nan(b, found)
+
+
+_NAN = {"float": 0x7FC00000, "double": 0x7FF8 << 48, "half": 0x7E00, "bfloat": 0x7FC0}
+
+
+def one_nan(b: Builder, value: Value) -> Value:
+    """The value, or the usual NaN: what is computed with that has the same bits whatever comes first."""
+    return b.select(b.compare("uno", value, value), float("nan"), value)
 
 
 def reduced_dtype(kind: ReduceKind, dtype: DType) -> DType:
@@ -111,29 +123,34 @@ def reduced_dtype(kind: ReduceKind, dtype: DType) -> DType:
 
 
 def add_block(b: Builder, kind: ReduceKind, dtype: DType, levels: Value, number: Value, result: Value) -> None:
-    """Merge the result of block ``number`` of a row with the blocks before. ``levels`` holds one number per level; `push_function` is the
-    same for many columns."""
+    """Merge the result of block ``number`` of a row with the blocks before. ``levels`` holds one number per level, and behind them the one
+    that is merged; `push_function` is the same for many columns."""
     carries = _zeros_below(b, ~number)
-
-    def carry(level: Value, later: list[Value]) -> list[Value]:
-        return [combine(b, kind, dtype, b.load(result.type, b.offset(levels, level, result.type.element)), later[0])]
-
-    (merged,) = b.loop(0, carries, 1, carry, [result], "carry")
-    b.store(merged, b.offset(levels, carries, result.type.element))
+    merged = b.offset(levels, LEVELS, result.type.element)
+    b.store(result, merged)
+    b.loop(0, carries, 1, lambda level, _: _merge(b, kind, dtype, levels, level, merged, result.type), hint="carry")
+    b.store(b.load(result.type, merged), b.offset(levels, carries, result.type.element))
 
 
 def all_blocks(b: Builder, kind: ReduceKind, dtype: DType, levels: Value, blocks: Value) -> Value:
     """Everything that `add_block` has merged; of no block, what level 0 held before."""
     type = Type(elements.memory_element(dtype))
+    merged = b.offset(levels, LEVELS, type.element)
     lowest = b.select(b.compare("eq", blocks, 0), b.constant(I64, 0), _zeros_below(b, blocks))
+    b.store(b.load(type, b.offset(levels, lowest, type.element)), merged)
 
-    def level(_: Value, carried: list[Value]) -> list[Value]:
-        left, later = carried
-        earlier = b.load(type, b.offset(levels, _zeros_below(b, left), type.element))
-        return [left & (left - 1), combine(b, kind, dtype, earlier, later)]
+    def level(_: Value, left: list[Value]) -> list[Value]:
+        _merge(b, kind, dtype, levels, _zeros_below(b, left[0]), merged, type)
+        return [left[0] & (left[0] - 1)]
 
-    start = [blocks & (blocks - 1), b.load(type, b.offset(levels, lowest, type.element))]
-    return b.loop(1, b.call(I64, "llvm.ctpop.i64", blocks), 1, level, start, "level")[1]
+    b.loop(1, b.call(I64, "llvm.ctpop.i64", blocks), 1, level, [blocks & (blocks - 1)], "level")
+    return b.load(type, merged)
+
+
+def _merge(b: Builder, kind: ReduceKind, dtype: DType, levels: Value, level: Value, merged: Value, type: Type) -> None:
+    """One step of the counter. Both numbers are in memory, as `push_function` has them: of two NaN the same one stays."""
+    earlier = b.load(type, b.offset(levels, level, type.element))
+    b.store(combine(b, kind, dtype, earlier, b.load(type, merged)), merged)
 
 
 def _zeros_below(b: Builder, number: Value) -> Value:
