@@ -166,7 +166,7 @@ def _where(v: Verdict) -> str:
     if v.worst is not None and (v.worst.ulp is None or v.worst.ulp > 0):
         parts.append(f"{v.name}[{', '.join(map(str, v.worst.at))}] is {v.worst.got:.9g}, expected {v.worst.expected:.9g}")
     counted = ((v.wrong, "beyond the tolerance"), (v.nan_extra, "NaN without cause"), (v.nan_missing, "should be NaN"),
-               (v.infinite, "infinities differ"), (v.formula, "differ by the kernel's formula"))
+               (v.infinite, "infinities differ"), (v.formula, "as the kernel is written: the interpreter has them too"))
     return "; ".join([*parts, *(f"{count} {what}" for count, what in counted if count)])
 
 

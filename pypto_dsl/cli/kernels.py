@@ -173,8 +173,9 @@ def arguments(source: Source, shapes: tuple[Shape, ...], seed: int) -> dict[str,
         if isinstance(annotation, Annotation) or name in given or name in source.kernel.tensor_parameters:
             found[name] = _array(name, annotation if isinstance(annotation, Annotation) else Annotation(), given.get(name), generator)
         elif parameter.default is parameter.empty:
-            raise click.UsageError(f"{source.name} needs a value for `{name}`; give the file a function `inputs(generator)` that returns "
-                                   f"({', '.join(source.kernel.signature.parameters)})")
+            raise click.UsageError(f"{source.name} needs a value for `{name}`; annotate a tensor, `{name}: pypto.Tensor([64, 64], "
+                                   f"pypto.DT_FP32)`, or say --shape {name}=64x64,f32, or give the file a function `inputs(generator)` "
+                                   f"that returns ({', '.join(source.kernel.signature.parameters)})")
         else:
             found[name] = parameter.default
     return found

@@ -1,6 +1,7 @@
 """Exit codes, and how a failure becomes a message, a JSON record and, when it is our bug, a reproducer."""
 from __future__ import annotations
 
+import contextlib
 import enum
 import hashlib
 import json
@@ -8,10 +9,11 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -47,6 +49,30 @@ def report(failure: Exception, ctx: click.Context) -> int:
     return _bug(failure, ctx)
 
 
+@contextlib.contextmanager
+def warnings_shown() -> Iterator[None]:
+    """Warnings about a kernel are shown as its errors are; Python's own form would quote the line once more."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
+                 line: str | None = None) -> None:
+            found = getattr(message, "diagnostic", None)
+            if isinstance(found, Diagnostic):
+                _show(found)
+            else:
+                others(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield
+
+
+def _show(diagnostic: Diagnostic) -> None:
+    click.echo(terminal.paint(_nearby(diagnostic.render())), err=True)
+    if catalogue.find(diagnostic.code) is not None:
+        click.echo(f"   = more: ptc explain {diagnostic.code}", err=True)
+
+
 def _tell(ctx: click.Context, code: ExitCode, diagnostics: Sequence[Diagnostic], **fields: Any) -> int:
     if sarif.is_wanted(ctx):
         terminal.emit_document(sarif.document(diagnostics))
@@ -55,9 +81,7 @@ def _tell(ctx: click.Context, code: ExitCode, diagnostics: Sequence[Diagnostic],
         terminal.emit_json({"ok": False, "exit": int(code), "errors": [d.json() for d in diagnostics], **fields})
         return int(code)
     for diagnostic in diagnostics:
-        click.echo(terminal.paint(_nearby(diagnostic.render())), err=True)
-        if catalogue.find(diagnostic.code) is not None:
-            click.echo(f"   = more: ptc explain {diagnostic.code}", err=True)
+        _show(diagnostic)
     return int(code)
 
 

@@ -92,7 +92,8 @@ class Ptc(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; anything it raises becomes a message and an exit code."""
         try:
-            return super().invoke(ctx)
+            with outcome.warnings_shown():
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as failure:

@@ -23,6 +23,8 @@ from pypto_dsl.measure import Array
 from pypto_dsl.runtime import interpreter
 
 INTERPRETER = "interpreter"
+# An element this much smaller than the largest one, and further off than this, is what terms that cancel have left.
+SMALL, MOST_ULP = 1 / 16, 16.0
 
 
 @dataclass(frozen=True)
@@ -217,8 +219,14 @@ def _verdict(v: Verdict) -> str:
     if not v.is_float:
         return "exact" if not v.different else f"{v.different} elements differ" + ("" if v.ok else f", and should be {v.allowed()}")
     where = f" at [{', '.join(map(str, v.worst.at))}]" if v.worst is not None and v.worst.at else ""
-    text = f"largest error {_ulp(v):.3g} ulp{where}, at most {_relative(v):.1e} of the largest magnitude"
+    most = f"at most {_relative(v):.1e} of the largest magnitude"
+    text = f"error {most}, largest{where}, where terms cancel" if _cancels(v) else f"largest error {_ulp(v):.3g} ulp{where}, {most}"
     return text if v.ok else f"{text}; {v.wrong} elements are off by more than {v.limit / v.scale if v.scale else v.limit:.1e}"
+
+
+def _cancels(v: Verdict) -> bool:
+    """Whether the worst element is the small difference of larger ones: its own ulp then says nothing of what its terms lost."""
+    return v.worst is not None and _ulp(v) > MOST_ULP and abs(v.worst.expected) < v.scale * SMALL
 
 
 def _ulp(v: Verdict) -> float:

@@ -21,6 +21,15 @@ TARGETS = targets.names()
 PUBLIC = set(REGISTRY) - set(TEXT_ONLY)
 
 
+MIXED = """import pypto_dsl as pypto
+
+
+@pypto.jit
+def mixed(x: pypto.Tensor([8, 8], pypto.DT_BF16), i: pypto.Tensor([8, 8], pypto.DT_INT32), out: pypto.Tensor([8, 8], pypto.DT_BF16)):
+    out[:] = x + i
+"""
+
+
 # ---- run -------------------------------------------------------------------------------------------------------------------
 
 
@@ -30,6 +39,29 @@ def test_run_reports_numbers_error_and_time_beside_numpy(ptc):
     assert re.search(r"softmax\(x f32\[512, 1000\]\) on llvm-cpu", done.out)
     assert re.search(r"largest error \d\S* ulp at \[\d+, \d+\]", done.out)
     assert re.search(r"one call takes \S+ (s|ms|us), NumPy's \S+ (s|ms|us) \(\S+ times as long\)", done.out)
+
+
+def test_run_shows_a_warning_once_and_as_an_error(ptc, kernel):
+    done = ptc("run", kernel(MIXED, "mixed.py"), "--no-time")
+    assert done.code == 0 and done.err.startswith("warning[PT209]: ") and done.err.count("out[:] = x + i") == 1, done.err
+    assert "KernelWarning" not in done.err and done.err.rstrip().endswith("= more: ptc explain PT209")
+
+
+def test_run_says_no_ulp_where_terms_cancel(ptc, kernel):
+    text = DOUBLE.replace("x * 2.0", "x + 1024.0 - 1024.0") + """
+
+def inputs(generator):
+    return np.linspace(0.001, 4, 32, dtype=np.float32).reshape(4, 8), np.zeros((4, 8), np.float32)
+"""
+    done = ptc("run", kernel(text), "--no-time")
+    assert done.code == 0 and " ulp" not in done.out, done.out
+    assert re.search(r"error at most \S+ of the largest magnitude, largest at \[0, 0\], where terms cancel", done.out), done.out
+
+
+def test_run_names_every_way_to_say_what_a_parameter_is(ptc, kernel):
+    path = kernel(DOUBLE.replace("out: pypto.Tensor([4, 8], pypto.DT_FP32)", "out"))
+    done = ptc("run", path)
+    assert done.code == 2 and all(way in done.err for way in ("out: pypto.Tensor(", "--shape out=", "inputs(generator)")), done.err
 
 
 def test_run_as_json(ptc, kernel):
