@@ -2,14 +2,28 @@
 from __future__ import annotations
 
 from typing import Any
+from typing import cast as cast_type
 
 from pypto_dsl.compiler.dtypes import BF16, F32, DType
 from pypto_dsl.compiler.errors import error
+from pypto_dsl.compiler.index import Index, as_index
 from pypto_dsl.compiler.ops.shapes import shape_text
 from pypto_dsl.frontend.operations import called_outside_too, cast, tensor_operand, view
 from pypto_dsl.frontend.operations import function_named as operation
 from pypto_dsl.frontend.products import matmul
 from pypto_dsl.frontend.spans import here
+from pypto_dsl.frontend.tensor import Tensor, wrap
+
+
+def _paged(x: Tensor) -> Tensor:
+    """The matrix whose rows a page table numbers: of a window of whole rows, all rows of its source from the window's first one on."""
+    window = x.value.op
+    if x.dim != 2 or window is None or window.opcode != "view" or window.operands[0].type.shape[1] != x.type.shape[1]:
+        return x
+    source = window.operands[0]
+    first = as_index(cast_type("tuple[Index | int, ...]", window.attributes["offsets"])[0])
+    whole: Tensor = wrap(source)
+    return whole if first.constant == 0 else view(whole, [source.type.shape[0] - first, source.type.shape[1]], [first, 0])
 
 
 def _gathered(name: str, source: Any, indices: Any, block_table: Any, block_size: int) -> Any:
@@ -38,11 +52,13 @@ def _gathered(name: str, source: Any, indices: Any, block_table: Any, block_size
 def gather_in_ub(param: Any, indices: Any, block_table: Any, block_size: int, axis: int = -2) -> Any:
     """The rows of a paged cache ``param`` [rows, width] that ``indices`` [1, k] name, through ``block_table`` [1, pages]: [k, width].
 
-    Row i lies at ``block_table[0, i // block_size] * block_size + i % block_size``. Raises PT111 for another axis, PT312 for shapes.
+    Row i lies at ``block_table[0, i // block_size] * block_size + i % block_size``. Where ``param`` is a window of whole rows, that
+    counts from the window's first row and may lie behind its last: the row is its source's. Raises PT111 for another axis, PT312 for
+    shapes.
     """
     if axis not in (-2, 0):
         raise error("PT111", f"gather_in_ub gathers rows, axis -2, and got axis {axis!r}", here(), help="axis=-2")
-    return _gathered("gather_in_ub", param, indices, block_table, block_size)
+    return _gathered("gather_in_ub", _paged(tensor_operand(param, "gather_in_ub")), indices, block_table, block_size)
 
 
 @called_outside_too
@@ -50,7 +66,7 @@ def gather_in_l1(src: Any, indices: Any, block_table: Any, block_size: int, size
                  is_trans: bool = False) -> Any:
     """As `gather_in_ub`, of the first ``size`` columns: [k, size]. Where it lies on the device is left to the compiler, so that
     ``is_b_matrix`` and ``is_trans`` change nothing. Raises PT111, PT312."""
-    source = tensor_operand(src, "gather_in_l1")
+    source = _paged(tensor_operand(src, "gather_in_l1"))
     columns = source if source.dim != 2 or source.shape[1] == size else view(source, [source.shape[0], size], [0, 0])
     return _gathered("gather_in_l1", columns, indices, block_table, block_size)
 

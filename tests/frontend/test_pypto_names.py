@@ -138,6 +138,29 @@ def test_rows_through_a_page_table(target: str, live: int) -> None:
 
 
 @pytest.mark.parametrize("target", ["interpreter", "llvm-cpu"])
+@pytest.mark.parametrize("first", [0, 2, "n"])
+def test_a_page_table_numbers_the_rows_behind_a_window_too(target: str, first: int | str) -> None:
+    """Programs give the first rows of a cache, and a table of pages anywhere in it; rows are counted from the window's first one."""
+    @pypto.jit(target=target)
+    def k(cache: pypto.Tensor([pypto.DYNAMIC, 4], pypto.DT_FP32), wanted: pypto.Tensor([1, 4]), table: pypto.Tensor([1, 3]),
+          n: pypto.SymbolicScalar, rows: pypto.Tensor(), part: pypto.Tensor()):
+        for i in pypto.loop(2):
+            window = pypto.view(cache, [2, 4], [n if first == "n" else first, 0], valid_shape=[1, 4])
+            indices = wanted[:, i * 2:i * 2 + 2]
+            rows[i * 2:i * 2 + 2, :] = pypto.experimental.gather_in_ub(window, indices, table, 2, -2)
+            part[i * 2:i * 2 + 2, :] = pypto.experimental.gather_in_l1(window, indices, table, 2, 3)
+
+    cache = np.arange(40, dtype=F).reshape(10, 4)
+    wanted, table = np.array([[0, 5, 3, 1]], np.int32), np.array([[2, 0, 3]], np.int32)
+    rows, part = np.zeros((4, 4), F), np.zeros((4, 3), F)
+    k(cache, wanted, table, 2, rows, part)
+    start = 2 if first == "n" else first
+    expected = np.stack([cache[start + table[0, i // 2] * 2 + i % 2] for i in wanted[0]])
+    np.testing.assert_array_equal(rows, expected)
+    np.testing.assert_array_equal(part, expected[:, :3])
+
+
+@pytest.mark.parametrize("target", ["interpreter", "llvm-cpu"])
 def test_an_online_softmax_of_two_blocks(target: str) -> None:
     @pypto.jit(target=target)
     def k(scores: pypto.Tensor([8, 4], pypto.DT_FP32), largest: pypto.Tensor(), total: pypto.Tensor(), out: pypto.Tensor()):
