@@ -138,15 +138,29 @@ def test_the_source_map_names_every_line_of_the_user(ptc, kernel, tmp_path, targ
 def test_compile_replaces_its_own_folder_and_no_other(ptc, kernel, tmp_path):
     out = tmp_path / "out"
     assert ptc("compile", kernel(), "--target", "llvm-cpu", "-o", out).code == 0
-    (out / "stray.txt").write_text("stray")
     assert ptc("compile", kernel(), "--target", "ascend-a2", "-o", out).code == 0
-    assert not (out / "stray.txt").exists() and not (out / "double.ll").exists()
+    assert not (out / "double.ll").exists()
     other = tmp_path / "mine"
     other.mkdir()
     (other / "thesis.txt").write_text("years of work")
     refused = ptc("compile", kernel(), "--target", "llvm-cpu", "-o", other)
     assert refused.code == 2 and (other / "thesis.txt").read_text() == "years of work"
     assert ptc("compile", kernel(), "--target", "llvm-cpu", "-o", other, "--force").code == 0
+
+
+@pytest.mark.parametrize("target", ["llvm-cpu", "ascend-a2", "tt-wormhole"])
+def test_compile_refuses_to_lose_what_somebody_wrote(ptc, kernel, tmp_path, target):
+    out = tmp_path / "out"
+    write = ("compile", kernel(), "--target", target, "-o", out)
+    assert ptc(*write).code == 0
+    for file in [*(p for p in out.rglob("*") if p.is_file()), out / "stray.txt"]:
+        before = file.read_text() if file.exists() else None
+        file.write_text("{}" if before is None else before.replace("double", "single") + " ")
+        after = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
+        refused = ptc(*write)
+        assert refused.code == 2 and refused.err.startswith("error[PT721]: ") and file.name in refused.err, (file, refused)
+        assert "--force" in refused.err and after == {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
+        assert ptc(*write, "--force").code == 0 and ptc(*write).code == 0, file
 
 
 def test_compile_into_a_folder_of_a_folder(ptc, kernel, tmp_path):

@@ -22,7 +22,7 @@ from pypto_dsl.frontend.capture import KernelWarning
 FOLDER = Path(__file__).resolve().parent / "kernels"
 CODES = tuple(catalogue.entries())
 # Codes whose mistake stands in no line that could be quoted: in a command line, a target's file, the machine, or a text that is no file.
-NOWHERE = frozenset({"PT142", "PT206", "PT208", "PT501", "PT504", "PT520", "PT524", "PT715", "PT901", "PT902", "PT905"})
+NOWHERE = frozenset({"PT142", "PT206", "PT208", "PT501", "PT504", "PT520", "PT524", "PT715", "PT721", "PT901", "PT902", "PT905"})
 WORD = re.compile(r"[A-Za-z_]\w*")
 LANGUAGE = frozenset(dir(pypto)) | {"keepdim", "a_trans", "b_trans", "promotion", "precision", "np", "DYNAMIC"}
 
