@@ -32,6 +32,7 @@ def run(program: t.Program, arguments: Mapping[str, Array], scalars: Mapping[str
     Raises CompilerBug for a schedule that reads undefined lanes into a result, leaves its tensors, or writes an element twice.
     """
     extents = {k: int(v) for k, v in scalars.items() if isinstance(v, (int, np.integer))}
+    extents |= {s.name: 1 for s in program.scalars if s.workers}
     tensors = dict(arguments)
     for space in program.workspaces:
         tensors[space.name] = _poison(tuple(e.evaluate(extents) for e in space.shape), space.dtype)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import pypto_dsl as pypto
+from pypto_dsl.codegen.llvm.features import tunings
 from pypto_dsl.compiler import pipeline, targets
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.driver import Kernel
@@ -301,8 +302,8 @@ def test_a_record_whose_shared_function_is_gone_is_made_again(folder: Path, monk
     assert set(folder.iterdir()) == before
 
 
-def _key(graph: Graph, target: str = "llvm-cpu", level: str | None = None) -> tuple[str, ...]:
-    found = stored.key(graph, targets.load(target), jit.machine(level), extents_of(graph))
+def _key(graph: Graph, target: str = "llvm-cpu", level: str | None = None, tuning: str | None = None) -> tuple[str, ...]:
+    found = stored.key(graph, targets.load(target), jit.machine(level, tuning), extents_of(graph))
     assert found is not None
     return found
 
@@ -312,6 +313,8 @@ def test_a_key_holds_what_the_code_depends_on(folder: Path, monkeypatch: pytest.
     assert _key(fresh(softmax).specialise(X[:3], X[:3]).graph) == base, "DYNAMIC extents make no other key"
     keys = [base, _key(fresh(add).specialise(X, X).graph), _key(pypto.jit(precision="fast")(softmax).specialise(X, X).graph)]
     keys += [_key(fresh(softmax).specialise(X, X).graph, level=entry.name) for entry in jit.host_levels()[1:]]
+    others = tunings().keys() - {jit.machine().level.tuning.name}
+    keys += [_key(fresh(softmax).specialise(X, X).graph, tuning=name) for name in others]
     half = X.astype(np.float16)
 
     @pypto.jit

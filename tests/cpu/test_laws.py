@@ -5,6 +5,7 @@ import ctypes
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -13,7 +14,7 @@ import pytest
 from cpu_programs import KERNELS, Array, Executable, arguments, executable, graph, lower, run
 
 from pypto_dsl.codegen.llvm import kernel as emitter
-from pypto_dsl.codegen.llvm.features import feature_levels
+from pypto_dsl.codegen.llvm.features import feature_levels, tunings
 from pypto_dsl.codegen.llvm.kernel import STREAMING
 from pypto_dsl.runtime.cpu import jit
 from pypto_dsl.runtime.cpu.caches import last_level_bytes
@@ -46,6 +47,81 @@ def test_threads_and_chunks_do_not_change_bits(name: str, pools: list[Pool]) -> 
         arrays, scalars = arguments(name, extents, 3)
         first, *others = (run(name, arrays, scalars, e).tobytes() for e in chunkings)
         assert all(other == first for other in others), extents
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_suits_a_processor_does_not_change_bits(name: str) -> None:
+    """Every tuning, of the data as larger than the caches and as smaller."""
+    program = lower(graph(name, KERNELS[name]))
+    tuned = [Executable(program, tuning=tuning, launch={STREAMING: limit}) for tuning in tunings() for limit in (0, 1 << 62)]
+    for extents in EXTENTS:
+        arrays, scalars = arguments(name, extents, 5)
+        first, *others = (run(name, arrays, scalars, e).tobytes() for e in tuned)
+        assert all(other == first for other in others), extents
+
+
+def test_a_processor_is_tuned_by_its_name() -> None:
+    level = feature_levels()["avx512"]
+    assert level.tuning == tunings()["default"] == level.tuned("some processor of tomorrow").tuning
+    zen4 = level.tuned("znver4")
+    assert (zen4.tuning.streaming_bits, zen4.tuning.fetches_ahead) == (256, False)
+    assert jit.machine().level.tuning == tunings().get(jit.machine().cpu, tunings()["default"])
+
+
+def test_tuning_changes_the_code_of_what_moves_and_of_nothing_else() -> None:
+    def texts(name: str) -> list[str]:
+        kernels = [k for step in lower(graph(name, KERNELS[name])).steps for k in step]
+        return [emitter.emit(kernels, feature_levels()["avx512"].tuned(tuning)) for tuning in ("default", "znver4")]
+
+    wide, narrow = texts("add")
+    assert "fadd <16 x float>" in wide
+    assert "fadd <8 x float>" in narrow and "<16 x float>" not in narrow
+    fetching, quiet = texts("row_sum")
+    assert "llvm.prefetch" in fetching and "llvm.prefetch" not in quiet
+    assert len({*texts("softmax")}) == len({*texts("gelu_f16")}) == 1
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_rows_taken_together_do_not_change_bits(name: str) -> None:
+    """Short rows whose length is known are taken several at a time: as many as there are, fewer, one more."""
+    for extents in ({"M": 3, "N": 24, "K": 9}, {"M": 64, "N": 64, "K": 64}, {"M": 65, "N": 33, "K": 5}, {"M": 5, "N": 600, "K": 5}):
+        arrays, scalars = arguments(name, extents, 6)
+        rows, known, unknown = (executable(name, tuple((e, n) for e, n in extents.items() if e in fixed)) for fixed in ("NK", "MNK", ""))
+        want = run(name, arrays, scalars, unknown).tobytes()
+        assert run(name, arrays, scalars, rows).tobytes() == want, extents
+        assert run(name, arrays, scalars, known).tobytes() == want, extents
+
+
+@pytest.mark.parametrize("name", ["column_sum", "column_max"])
+def test_few_columns_are_shared_among_threads(name: str, pools: list[Pool]) -> None:
+    """An item has fewer columns where threads would have none, but not less than 512; bits are the same, by the launcher and without it."""
+    program = lower(graph(name, KERNELS[name]))
+    ((kernel,),) = program.steps
+    call = emitter.signature(kernel)
+    wanted = {0: (0, 0, 0), 1: (1, 1, 1), 512: (1, 1, 1), 1024: (1, 2, 2), 1300: (1, 2, 3), 4096: (2, 2, 4), 9001: (5, 5, 5)}
+    for columns, items in wanted.items():
+        assert tuple(call.items.evaluate({"M": 9, "N": columns, "workers": pool.threads}) for pool in pools) == items, columns
+    for extents in ({"M": 300, "N": 1300}, {"M": 40, "N": 2049}):
+        arrays, scalars = arguments(name, extents, 7)
+        every = [Executable(lower(graph(name, KERNELS[name], known)), pool=p, launch=SHARE_ALL) for p in pools for known in ({}, extents)]
+        first, *others = [run(name, arrays, scalars, e).tobytes() for e in every]
+        out = np.empty(extents["N"], np.float32)
+        for e in every:
+            e.check_and_run({**arrays, "out": out}, scalars)
+            others.append(out.tobytes())
+        assert all(other == first for other in others), extents
+
+
+def test_an_extent_may_be_called_as_the_number_of_threads_is(pools: list[Pool]) -> None:
+    kernel = KERNELS["column_sum"]
+    (parameter, dtype, _), = kernel.parameters
+    named = lower(graph("named", replace(kernel, parameters=((parameter, dtype, ("M", "workers")),))))
+    assert not any(s.workers for s in named.scalars)
+    x = np.random.default_rng(8).normal(size=(30, 1300)).astype(np.float32)
+    for pool in pools:
+        out = np.empty(1300, np.float32)
+        Executable(named, pool=pool, launch=SHARE_ALL).run({"x": x, "out": out}, {})
+        assert out.tobytes() == run("column_sum", {"x": x}, {}, executable("column_sum")).tobytes()
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -77,6 +77,14 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
     context = replace(context, turned=turned)
     rows, cols = (block.cols, block.rows) if turned else (block.rows, block.cols)
     lanes = Lanes(b, block, context)
+    moves = context.alone and lanes.moves()
+    with b.vectors_of(b.level.tuning.streaming_bits if moves else b.level.vector_bits):
+        _emit(b, lanes, rows, cols, columns)
+
+
+def _emit(b: Builder, lanes: Lanes, rows: Index, cols: Index, columns: ColumnStates) -> None:
+    """The loops over ``rows`` and ``cols``, which are turned where the lanes are."""
+    block, context = lanes.block, lanes.context
     lanes.before_loops()
     row_count, column_count = evaluate(b, rows, context.scope), evaluate(b, cols, context.scope)
     down = [r for r in block.reduces if r.axis == 0]

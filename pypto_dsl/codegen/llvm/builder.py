@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import zip_longest
 from typing import ClassVar, TypeVar
@@ -182,9 +183,9 @@ class Module:
 
     def share(self, name: str, write: Callable[[Module], str]) -> str:
         """`define` for a function that depends on its name and the level alone: it can be compiled once, apart from those who call it."""
-        made = _shared.get((self.level.name, name))
+        made = _shared.get((self.level, name))
         if made is None:
-            made = _shared[self.level.name, name] = Module(self.level)
+            made = _shared[self.level, name] = Module(self.level)
             made.define(name, write)
         self.shared[name] = made
         return name
@@ -217,7 +218,7 @@ class Module:
         return whole
 
 
-_shared: dict[tuple[str, str], Module] = {}  # by level and name
+_shared: dict[tuple[FeatureLevel, str], Module] = {}  # by level and name
 
 
 class Builder:
@@ -234,6 +235,14 @@ class Builder:
         self._values = 0
         self._labels = 0
         self._single: set[str] = set()  # masks of which only the first lane holds
+
+    @contextmanager
+    def vectors_of(self, bits: int) -> Iterator[None]:
+        """Write what stands inside with vectors of so many bits, where the level's own are wider."""
+        outside = self.level
+        self.level = replace(outside, vector_bits=min(bits, outside.vector_bits))
+        yield
+        self.level = outside
 
     # -- straight-line code ------------------------------------------------------------------------------------------
     def raw(self, line: str) -> None:

@@ -1,11 +1,21 @@
-"""The processor feature levels that the LLVM emitter writes for, read from the target's data file."""
+"""The processor feature levels that the LLVM emitter writes for, and what suits one model better, read from the target's data file."""
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What suits a model of processor. It changes speed and no result."""
+
+    name: str  # LLVM's name of the processor, or "default"
+    streaming_bits: int  # the widest vector of loops that move elements of 32 bits and hardly compute
+    fetches_ahead: bool  # reductions of rows from memory ask for what they read next
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,7 @@ class FeatureLevel:
     takes_apart: bool  # exponent and significand of an f32 number, in one instruction each
     converts_half: bool  # f16 <-> f32 in one instruction
     has_ranges: bool  # minimum and maximum that order the zeros in one instruction
+    tuning: Tuning
 
     def lanes(self, element_bytes: int) -> int:
         """Elements of one vector register."""
@@ -36,10 +47,28 @@ class FeatureLevel:
         return self.vector_bits // 32
 
 
+    def tuned(self, processor: str) -> FeatureLevel:
+        """The level on a processor, by LLVM's name of it."""
+        return replace(self, tuning=tunings().get(processor, tunings()[DEFAULT]))
+
+
+DEFAULT = "default"  # the tuning of processors that have none of their own
+
+
+@cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(files("pypto_dsl.compiler.targets").joinpath("llvm-cpu.toml").read_text("utf-8"))
+
+
+@cache
+def tunings() -> dict[str, Tuning]:
+    """All tunings by LLVM's name of the processor, and the default one."""
+    return {name: Tuning(name, row["streaming_bits"], row["fetches_ahead"]) for name, row in _data()["tuning"].items()}
+
+
 @cache
 def feature_levels() -> dict[str, FeatureLevel]:
-    """All levels by name, widest first per architecture."""
-    data = tomllib.loads(files("pypto_dsl.compiler.targets").joinpath("llvm-cpu.toml").read_text("utf-8"))
+    """All levels by name, widest first per architecture, with the default tuning."""
     return {
         name: FeatureLevel(
             name=name,
@@ -55,6 +84,7 @@ def feature_levels() -> dict[str, FeatureLevel]:
             takes_apart=row["takes_apart"],
             converts_half=row["converts_half"],
             has_ranges=row["has_ranges"],
+            tuning=tunings()[DEFAULT],
         )
-        for name, row in data["level"].items()
+        for name, row in _data()["level"].items()
     }

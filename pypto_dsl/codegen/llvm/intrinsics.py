@@ -9,7 +9,7 @@ from typing import Any
 
 from pypto_dsl.codegen.llvm import elements
 from pypto_dsl.codegen.llvm.bfloat import ROUNDED_TO, Known
-from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Guarded, Type, Value
+from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Guarded, Value
 from pypto_dsl.codegen.llvm.math import (
     division,
     double,
@@ -21,6 +21,7 @@ from pypto_dsl.codegen.llvm.math import (
     power,
     root,
     short,
+    tables,
     trigonometric,
     wide,
 )
@@ -105,7 +106,7 @@ def _absolute(b: Builder, use: Use) -> Value:
 
 def extreme(b: Builder, x: Value, y: Value, dtype: DType, largest: bool) -> Value:
     """Maximum or minimum: NaN propagates, -0 < +0."""
-    if dtype is dtypes.F32 and b.level.has_ranges and x.type.lanes == b.level.float_lanes:
+    if dtype is dtypes.F32 and b.level.has_ranges and x.type.lanes >= 8:
         return _range(b, x, y, largest)
     if dtype.is_float:
         return b.intrinsic("llvm.maximum" if largest else "llvm.minimum", x, y)
@@ -121,9 +122,7 @@ def _range(b: Builder, x: Value, y: Value, largest: bool) -> Value:
 
 def larger_number(b: Builder, x: Value, y: Value, largest: bool) -> Value:
     """Maximum or minimum by the instruction that orders the zeros; it prefers numbers to NaN."""
-    name = "llvm.x86.avx512.mask.range.ps.512"
-    control, keep, rounding = b.constant(I32, 5 if largest else 4), b.constant(Type("i16"), -1), b.constant(I32, 4)
-    return b.call(x.type, name, x, y, control, b.constant(x.type, 0.0), keep, rounding)
+    return tables.avx512(b, "range", x, y, b.constant(I32, 5 if largest else 4))
 
 
 def _extreme(largest: bool) -> Writer:
@@ -303,6 +302,9 @@ HEAVY = {
     "log1p": 2, "erf": 4, "tanh": 4, "sigmoid": 4, "silu": 4, "gelu": 2, "rsqrt": 4,
     "sin": 4, "cos": 4, "tan": 4, **dict.fromkeys(wide.FUNCTIONS, 4), "hypot": 1,
 }
+
+# Of these, what is written for vectors of any number of lanes; the others have tables and functions for the level's own.
+ANY_WIDTH = frozenset({"ldexp", "rsqrt"})
 
 # Operations that have a shorter form where their result is only rounded to the 16-bit dtype of their operand.
 SHORT = frozenset({"tanh", "gelu", "silu"})

@@ -94,6 +94,7 @@ class _Kernel:
         self.views: dict[str, View] = {}
         self.columns: dict[str, ColumnState] = {}
         self.scratch = self.b.named(PTR, "%scratch")
+        self.alone = sum(isinstance(s, t.Block) for s in _all(kernel)) == 1
         self.large: Value | None = None  # whether there is more memory than the caches keep, where that can be and matters
         self.streams = False  # and outputs are better written past them then
 
@@ -108,8 +109,8 @@ class _Kernel:
         self.streams = streams and self.large is not None
         self._body(self.kernel.once)
         b.loop(b.named(I64, "%start"), b.named(I64, "%stop"), 1, self._item, hint="item")
-        if self.streams:
-            b.raw("fence seq_cst")
+        if self.large is not None and self.streams:
+            b.when(self.large, lambda: b.raw("fence seq_cst"), "fence")
         return b.finish(f"void @{self.call.name}(ptr noalias %arguments, i64 %start, i64 %stop, ptr noalias %scratch)")
 
     def _larger_than_caches(self) -> Value | None:
@@ -224,7 +225,7 @@ class _Kernel:
         ahead = self._next_item() if streams else ()
         along = statement is not None and any(r.buffer.name in self.layout.along for r in reads(statement))
         return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=self.large if streams else None,
-                       large=self.large if self._reduces_once() else None, ahead=ahead, along=along)
+                       large=self.large if self._reduces_once() else None, alone=self.alone, ahead=ahead, along=along)
 
     def _let(self, statement: t.Let) -> None:
         self.scope[statement.name] = evaluate(self.b, statement.value, self.scope)

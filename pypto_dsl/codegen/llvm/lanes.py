@@ -36,6 +36,7 @@ class Context:
     along: bool = False  # what the Block reduces lies along its columns
     streaming: Value | None = None  # whether the data is larger than the caches, where outputs then go past them
     large: Value | None = None  # the same for memory that a reduction reads once: it fetches ahead what it reads next
+    alone: bool = False  # the kernel has no other Block: what this one reads comes from afar
     ahead: tuple[View, ...] = ()  # what will be read next: worth fetching while outputs go past the caches
 
 
@@ -67,7 +68,6 @@ class Lanes:
 
     def __init__(self, b: Builder, block: t.Block, context: Context) -> None:
         self.b, self.block, self.context = b, block, context
-        self.width = b.level.float_lanes
         self.levels: dict[str, int] = {}
         self.dtypes: dict[str, DType] = {}
         self.facts: dict[str, Known] = {}
@@ -77,6 +77,11 @@ class Lanes:
             self.dtypes[op.result] = op.dtype
         self.known: dict[Key, Value] = {}  # values of the levels already written
         self.fetches = False  # in code for data that is larger than the caches
+
+    @property
+    def width(self) -> int:
+        """Lanes of a vector."""
+        return self.b.level.float_lanes
 
     # -- what operands are ---------------------------------------------------------------------------------------------
 
@@ -99,6 +104,15 @@ class Lanes:
     def heavy(self) -> bool:
         """Whether a vector costs tens of instructions."""
         return any(op.name in intrinsics.HEAVY and self.levels[op.result] == LANE for op in self.block.ops)
+
+    def moves(self) -> bool:
+        """Whether the Block moves 32-bit elements, with no more operations than it has streams of memory, all for vectors of any width."""
+        work = [op for op in self.block.ops if self.levels[op.result] == LANE]
+        reads = [o for o in self._operands() if isinstance(o, t.ReadBuffer) and self.level(o) == LANE]
+        streams = [*(o.buffer for o in reads), *(w.buffer for w in self.block.writes)]
+        words = all(d.itemsize == 4 for d in (*(s.dtype for s in streams), *(op.dtype for op in work)))
+        any_width = all(op.name in intrinsics.ANY_WIDTH or op.name not in intrinsics.HEAVY for op in self.block.ops)
+        return words and any_width and not self.block.reduces and len(work) <= len(streams)
 
     def together(self) -> int:
         """How many vectors are worth working on at the same time."""
@@ -187,7 +201,9 @@ class Lanes:
 
     def fetched(self) -> list[View]:
         """What is worth fetching ahead when it comes from memory: dense matrices. Processors keep up by themselves with elements of 16
-        bits, which take more instructions a byte. [measured on Zen 4]"""
+        bits, which take more instructions a byte [measured on Zen 4], and some with all."""
+        if not self.b.level.tuning.fetches_ahead:
+            return []
         leaves = [o for o in self._operands() if isinstance(o, t.ReadBuffer) and o.how == "full"]
         return [v for v in (self._view(o.buffer) for o in leaves) if v.column_stride.name == "1" and v.dtype.itemsize > 2]
 

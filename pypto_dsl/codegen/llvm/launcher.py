@@ -67,7 +67,7 @@ def launcher(program: t.Program, extents: Mapping[str, tuple[str, int]] | None =
     where = extents or {}
     told = tuple((s.name, *where[s.name]) for s in program.scalars if s.value is None and s.name in where)
     known = shown | {name for name, _, _ in told}
-    numbers = tuple(s for s in program.scalars if s.value is None and s.name not in known)
+    numbers = tuple(s for s in program.scalars if s.value is None and not s.workers and s.name not in known)
     if any(s.dtype not in NUMBERS for s in numbers):
         return None
     kernels = tuple((s[0], signature(s[0]), has_product(s[0].body)) for s in program.steps if isinstance(s, tuple))
@@ -147,6 +147,7 @@ class _Writer(_Function):
         count = len(self.plan.tensors) + len(self.plan.numbers)
         self._require(b.compare("eq", b.named(I64, "%count"), count))
         axes = self._arrays()
+        self.scope.update({s.name: self._entry("threads") for s in self.program.scalars if s.workers})
         self.scope.update({name: axes[tensor][axis] for name, tensor, axis in self.plan.extents})
         for position, scalar in enumerate(self.plan.numbers, len(self.plan.tensors)):
             self._number(b.load(PTR, b.offset(b.named(PTR, "%arguments"), position, "ptr")), scalar)

@@ -267,6 +267,8 @@ def variants(make: Callable[[], Tiling], choices: TileChoices) -> tuple[t.TileKe
         choices = replace(choices, rows=max(lines * CACHE_LINE // a.dtype.itemsize for a in turned))
     cols = tiling.folded.cols
     known, limit = cols.constant, choices.whole_row
+    if not turned and known and known <= choices.short:
+        choices = replace(choices, rows=max(choices.rows, 1 << (choices.short // known).bit_length() - 1))
     found: list[t.TileKernel] = []
     if limit is None or known is None or known <= limit:
         width = cols if limit is None else step_of(cols, limit, choices.align[1])

@@ -5,11 +5,11 @@ from typing import cast
 
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.graph import Op, Value
-from pypto_dsl.compiler.index import Index, as_index, minimum, round_up, var
+from pypto_dsl.compiler.index import Index, as_index, at_most, ceildiv, maximum, minimum, round_up, var
 from pypto_dsl.compiler.passes.blocks import BlockBuilder
 from pypto_dsl.compiler.passes.reductions import REDUCTIONS
 from pypto_dsl.compiler.passes.spaces import Access, explicit
-from pypto_dsl.compiler.passes.tiling import Axis, Key, Tiling
+from pypto_dsl.compiler.passes.tiling import WORKERS, Axis, Key, Tiling
 from pypto_dsl.compiler.span import Span
 from pypto_dsl.compiler.targets import TileChoices
 from pypto_dsl.compiler.tile_ir import nodes as t
@@ -129,7 +129,7 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     turned = choices.turned if tiling.turned() else None
     cols_step = step_of(folded.cols, choices.column_cols if turned is None else turned[0], choices.align[1])
     outer = tiling.outer()
-    cols = tiling.axis(folded.cols, cols_step, cols_step, "col_block", "col", "cols")
+    cols = tiling.axis(folded.cols, _shared(tiling, cols_step, choices), cols_step, "col_block", "col", "cols")
     grid, lets = tiling.grid(outer, cols)
     before = [o for o in group.ops if o.results[0] not in group.after]
     after = [o for o in group.ops if o.results[0] in group.after and o.opcode not in REDUCTIONS]
@@ -182,6 +182,14 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     one = Axis(as_index(0), as_index(1), as_index(1), as_index(1), "", ())
     body += _row_tail(tiling, outer, one, cols, after, targets)
     return tiling.kernel("", grid, lets, body, [], tile=f"{rows_step}x{cols_step}")
+
+
+def _shared(tiling: Tiling, step: Index, choices: TileChoices) -> Index:
+    """How many columns an item has: ``step``, or fewer where some of the run's workers would have none."""
+    least = choices.column_least
+    if least is None or at_most(step, least) == step or tiling.names.fresh(WORKERS) != WORKERS:
+        return step
+    return minimum(step, maximum(1, ceildiv(tiling.folded.cols, least * var(WORKERS))) * least)
 
 
 def _needed(ops: list[Op], reduced: list[Op], tiling: Tiling | None) -> list[Op]:

@@ -232,10 +232,11 @@ def _scalars(graph: Graph, steps: tuple[t.Step, ...], checks: object) -> tuple[t
     """What the caller must give: extents and the user's numbers. Loop indices and elements are made on the way."""
     shapes = tuple(p.type.shape for p in graph.parameters)
     given = Uses.below((_control(steps), checks, shapes))
-    kernels = {s.name for step in _kernels(steps) for s in step.scalars}
-    wanted = given.variables | given.numbers.keys() | kernels
+    kernels = {s.name: s for kernel in _kernels(steps) for s in kernel.scalars}
+    wanted = given.variables | given.numbers.keys() | kernels.keys()
     extents = [t.Scalar(n, I64) for n, s in graph.symbols.items() if n in wanted and s.kind in ("dim", "scalar", "stride")]
-    return (*extents, *(t.Scalar(p.name, p.type.dtype) for p in graph.parameters if p.name in wanted))
+    numbers = [t.Scalar(p.name, p.type.dtype) for p in graph.parameters if p.name in wanted]
+    return (*extents, *numbers, *(s for s in kernels.values() if s.workers))
 
 
 def _kernels(steps: tuple[t.Step, ...]) -> list[t.TileKernel]:

@@ -33,6 +33,9 @@ class Axis:
     lets: tuple[t.Let, ...]
 
 
+WORKERS = "workers"  # the scalar of that meaning, in graphs that have no other of this name
+
+
 @dataclass
 class Tiling:
     """One group on its way to a TileKernel."""
@@ -288,4 +291,5 @@ class Uses:
         extents = sorted((n for n in self.variables | self.numbers.keys() if n in symbols), key=order.__getitem__)
         parameters = sorted((n for n in self.numbers if n in order and n not in symbols), key=order.__getitem__)
         others = [n for n in self.numbers if n not in order]
-        return (*(t.Scalar(n, I64) for n in extents), *(t.Scalar(n, self.numbers[n]) for n in [*parameters, *others]))
+        workers = [t.Scalar(WORKERS, I64, workers=True)] if WORKERS in self.variables and WORKERS not in order else []
+        return (*(t.Scalar(n, I64) for n in extents), *workers, *(t.Scalar(n, self.numbers[n]) for n in [*parameters, *others]))

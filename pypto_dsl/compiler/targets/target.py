@@ -67,7 +67,9 @@ class TileChoices:
     ``across``: a reduction takes at most so many rows (columns, when it runs along rows) at a time, whatever the user's tile: the
     tile is walked in strips of it (None: the whole tile at once). ``turned`` (rows, cols) is the tile of groups that read a tensor whose
     rows, not its columns, are neighbours in memory: reductions along rows take so many columns, those along columns a cache line of rows
-    (None: such groups are cut like others).
+    (None: such groups are cut like others). ``short``: rows whose length is known are taken several at a time as long as they have no more
+    elements than this together (0: never), so that what is done once a row is done for a vector of rows. ``column_least``: an item of
+    reductions along rows has as few columns as this where wider ones would leave workers without any (None: always ``column_cols``).
     """
 
     flatten: bool
@@ -85,6 +87,8 @@ class TileChoices:
     separate: bool = False
     across: int | None = None
     turned: tuple[int, int] | None = None
+    short: int = 0
+    column_least: int | None = None
 
 
 @dataclass(frozen=True)

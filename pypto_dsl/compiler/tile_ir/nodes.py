@@ -47,11 +47,13 @@ class Param:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A run-time number: an extent (dtype i64, defined by an Index over other scalars when ``value`` is set) or a user's scalar."""
+    """A run-time number: an extent (dtype i64, defined by an Index over other scalars when ``value`` is set), a user's scalar, or
+    (``workers``) the number of threads that may share a kernel's items, which the runtime knows."""
 
     name: str
     dtype: DType
     value: Index | None = None
+    workers: bool = False
 
 
 _PASSES_SUFFIX = re.compile(r"(_(tile|kept|next|step)|Partial|Tile|Wide)(_?\d+)?$")

@@ -83,8 +83,8 @@ class Executable:
     def __init__(self, program: t.Program | Callable[[], t.Program], *, level: str | None = None, cache: ObjectCache | None = None,
                  pool: Pool | None = None, launch: Mapping[str, int] | None = None,
                  extents: Mapping[str, tuple[str, int]] | None = None, key: tuple[str, ...] | None = None,
-                 relaid: Callable[[Layouts], t.Program] | None = None) -> None:
-        """Compile ``program`` for the host, or for one of its smaller feature levels.
+                 relaid: Callable[[Layouts], t.Program] | None = None, tuning: str | None = None) -> None:
+        """Compile ``program`` for the host, or for one of its smaller feature levels, or tuned as for another processor.
 
         Objects are kept in ``cache``, the user's cache directory unless given.
         ``launch`` replaces the target's thresholds for sharing work among threads, and the one for writing past the caches that follows
@@ -99,7 +99,7 @@ class Executable:
         self._key, self._relaid = key, relaid
         self._variants: dict[tuple[tuple[str, str], ...], Executable] = {}
         self._lock = threading.Lock()
-        self.machine = jit.machine(level)
+        self.machine = jit.machine(level, tuning)
         kept = self._cache = cache or ObjectCache(default_directory())
         with stage("cache"):
             found = stored.find(kept, key) if key is not None else None
@@ -212,7 +212,7 @@ class Executable:
                 key = None if self._key is None else (*self._key, repr(which))
                 relaid = self._relaid
                 found = Executable(lambda: relaid(layouts), level=self.machine.level.name, cache=self._cache, pool=self._pool,
-                                   launch=self._launch, extents=self._extents, key=key)
+                                   launch=self._launch, extents=self._extents, key=key, tuning=self.machine.level.tuning.name)
                 if self._fast is not None and found._fast is not None:
                     self._fast.follow(found._fast)
                 self._variants[which] = found
@@ -220,7 +220,8 @@ class Executable:
 
     def _run(self, bound: Bound, scalars: Mapping[str, Number]) -> None:
         strides = _strides(self.program, bound.arrays)
-        extents = {**bound.symbols, **strides}
+        workers = {s.name: self._pool.threads for s in self.program.scalars if s.workers}
+        extents = {**bound.symbols, **strides, **workers}
         call = _Call(dict(bound.arrays), extents, {**extents, **scalars})
         for workspace in self.program.workspaces:
             shape = tuple(e.evaluate(call.extents) for e in workspace.shape)

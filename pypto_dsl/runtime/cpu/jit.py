@@ -65,8 +65,8 @@ def host_levels() -> tuple[FeatureLevel, ...]:
 
 
 @cache
-def machine(level: str | None = None) -> Machine:
-    """The host as a Machine: its own best level, or an explicitly named smaller one.
+def machine(level: str | None = None, tuning: str | None = None) -> Machine:
+    """The host as a Machine: its own best level, or an explicitly named smaller one; tuned for this processor, or for the named one.
 
     Raises KernelError PT524 when the processor lacks the level.
     """
@@ -78,9 +78,9 @@ def machine(level: str | None = None) -> Machine:
         known = ", ".join(entry.name for entry in levels)
         raise error("PT524", f"this processor does not have the feature level {level!r}", help=f"one of: {known}")
     triple = llvm.get_default_triple()
-    if chosen is levels[0]:
-        return Machine(chosen, triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    return Machine(chosen, triple, chosen.cpu, "")
+    own = chosen is levels[0]
+    cpu, features = (llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()) if own else (chosen.cpu, "")
+    return Machine(chosen.tuned(tuning or cpu), triple, cpu, features)
 
 
 @cache

@@ -1,6 +1,6 @@
 """What the cache keeps of a compiled graph, so that a later process loads it without running a pass: the key, and the record.
 
-The key is the recorded graph's text, the target's data, the level and processor, LLVM, and this package's own sources. The
+The key is the recorded graph's text, the target's data, the level with its tuning, the processor, LLVM, and this package's own sources. The
 record says which object it is and what its launcher takes; the program itself is lowered again only where a call cannot use the launcher.
 """
 
@@ -66,7 +66,7 @@ def key(graph: Graph, target: Target, machine: jit.Machine, extents: Mapping[str
     version = compiler_version()
     if version is None:
         return None
-    return (print_graph(graph, spans=False), target.name, _data(target), json.dumps(extents, sort_keys=True), machine.level.name,
+    return (print_graph(graph, spans=False), target.name, _data(target), json.dumps(extents, sort_keys=True), repr(machine.level),
             machine.fingerprint, version)
 
 

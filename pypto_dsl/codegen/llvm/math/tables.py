@@ -81,16 +81,18 @@ def scale(b: Builder, x: Value, shifted: Value, number: Value) -> Value:
     lies in [2^-60, 2^60] at every caller.
     """
     if b.level.scales_by_exponent:
-        return _scalef(b, x, number)
+        return avx512(b, "scalef", x, number)
     n = b.bits(shifted) - ROUNDING_BITS
     first = n >> 1
     return x * power_of_two(b, first) * power_of_two(b, n - first)
 
 
-def _scalef(b: Builder, x: Value, n: Value) -> Value:
-    name = "llvm.x86.avx512.mask.scalef.ps.512"
-    zero, keep = b.constant(x.type, 0.0), b.constant(Type("i16"), -1)
-    return b.call(x.type, name, x, n, zero, keep, b.constant(Type("i32"), 4))
+def avx512(b: Builder, name: str, x: Value, *operands: Value) -> Value:
+    """An instruction of AVX-512 on f32 vectors, without a mask; those of 512 bits say how they round."""
+    lanes = x.type.lanes
+    rounding = [b.constant(I32, 4)] if lanes == 16 else []
+    unmasked = (b.constant(x.type, 0.0), b.constant(Type(f"i{max(8, lanes)}"), -1))
+    return b.call(x.type, f"llvm.x86.avx512.mask.{name}.ps.{32 * lanes}", x, *operands, *unmasked, *rounding)
 
 
 def power_of_two(b: Builder, n: Value) -> Value:
