@@ -19,7 +19,7 @@ HOMES = {
     "PT4": ("compiler", "frontend"),
     "PT5": ("compiler", "codegen", "frontend", "runtime", "driver"),
     "PT6": ("compiler.text", "compiler.tile_ir", "compiler.verify"),
-    "PT7": ("frontend", "runtime", "driver"),
+    "PT7": ("frontend", "runtime", "driver", "cli.compile"),
     "PT8": ("runtime", "frontend", "cli"),
     "PT9": ("runtime",),
 }
