@@ -70,8 +70,8 @@ class BlockBuilder:
         op = self.partition.cloned.get(value)
         if value in self.partition.numbers:
             return ScalarRead(value.name, value.type.dtype)
-        if value.op is not None and value.op.opcode == "load_scalar":
-            return ScalarRead(element_name(value), value.type.dtype)
+        if value in self.partition.elements:
+            return ScalarRead(self.partition.elements[value], value.type.dtype)
         if op is None or op.opcode in VIEWS:
             return self.leaf(value, reader)
         if op.opcode == "iota":
@@ -98,12 +98,6 @@ class BlockBuilder:
         self.ops.append(BlockOp(name, op.opcode, operands, value.type.dtype, _attributes(op), op.span, value.name))
         self.made[value] = name
         return name
-
-
-def element_name(value: Value) -> str:
-    """The name of the run-time scalar that an element read makes: its Index variable, or the value's own name (unique by fusion)."""
-    symbol = value.op.attributes.get("symbol") if value.op is not None else None
-    return str(symbol) if symbol else value.name
 
 
 def _attributes(op: Op) -> tuple[tuple[str, str | int | float | bool], ...]:

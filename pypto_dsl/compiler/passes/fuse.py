@@ -72,13 +72,15 @@ Item = Union["Group", "Single", "Nested"]
 @dataclass(eq=False)
 class Partition:
     """``items`` in execution order; ``groups`` are all of them, regions included; ``owner`` is the group of every computed value,
-    ``cloned`` what views and generators are (made where they are read), ``numbers`` are parameters that are run-time scalars."""
+    ``cloned`` what views and generators are (made where they are read), ``numbers`` are parameters that are run-time scalars,
+    ``elements`` the names of those that element reads make: the Index variable, or a name of their own."""
 
     items: list[Item]
     groups: list[Group]
     owner: dict[Value, Group]
     cloned: dict[Value, Op]
     numbers: frozenset[Value]
+    elements: dict[Value, str]
 
 
 def is_elementwise(op: Op) -> bool:
@@ -101,7 +103,7 @@ def fuse(graph: Graph) -> Partition:
     items = fuser.region(graph.body)
     groups: list[Group] = []
     _number_groups(items, groups)
-    return Partition(items, groups, fuser.owner, fuser.cloned, numbers)
+    return Partition(items, groups, fuser.owner, fuser.cloned, numbers, fuser.elements)
 
 
 def _number_groups(items: list[Item], groups: list[Group]) -> None:
@@ -127,6 +129,7 @@ class _Fuser:
         self.first = 0  # groups below this number are closed: a region began or ended behind them
         self.owner: dict[Value, Group] = {}
         self.cloned: dict[Value, Op] = {}
+        self.elements: dict[Value, str] = {}
         self.seen = strided  # and views, as if every other value lay dense in a tensor of its own
         self.readers: dict[int, set[int]] = {}  # group number -> numbers of groups that read it
         self.reads: dict[int, set[int]] = {}  # the reverse
@@ -186,8 +189,9 @@ class _Fuser:
     def _single(self, op: Op) -> None:
         for operand in op.operands:
             self._settle(operand)
-        if op.opcode == "load_scalar" and not op.attributes.get("symbol"):
-            op.results[0].name = f"{op.results[0].name or 'element'}_{self.next}"
+        if op.opcode == "load_scalar":
+            value = op.results[0]
+            self.elements[value] = str(op.attributes.get("symbol") or f"{value.name or 'element'}_{self.next}")
         self.others[self.next] = Single(self.next, op)
         self.next += 1
         self.first = self.next

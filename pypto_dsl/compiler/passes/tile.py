@@ -12,7 +12,7 @@ from pypto_dsl.compiler.index import Index, as_index, maximum
 from pypto_dsl.compiler.ops.bounds import repeated, unproved
 from pypto_dsl.compiler.ops.live import is_never_negative
 from pypto_dsl.compiler.passes import rows, schedules, storage
-from pypto_dsl.compiler.passes.blocks import BlockBuilder, Names, element_name
+from pypto_dsl.compiler.passes.blocks import BlockBuilder, Names
 from pypto_dsl.compiler.passes.fuse import VIEWS, Group, Item, Nested, Partition, Single
 from pypto_dsl.compiler.passes.numbers import host_numbers
 from pypto_dsl.compiler.passes.spaces import Folded
@@ -145,7 +145,7 @@ class _Steps:
     def element(self, op: Op) -> t.Step:
         symbol = op.attributes.get("symbol")
         offsets = tuple(as_index(o) for o in cast("tuple[Index | int, ...]", op.attributes["offsets"]))
-        return t.ReadElement(element_name(op.results[0]), str(symbol or ""), self.param(op.operands[0]), offsets, op.span)
+        return t.ReadElement(self.partition.elements[op.results[0]], str(symbol or ""), self.param(op.operands[0]), offsets, op.span)
 
     def host(self, op: Op) -> t.Step:
         operands: list[t.Param | t.Constant | t.ScalarRead | t.IndexValue] = []
