@@ -54,12 +54,12 @@ def _check_tensors(graph: Graph, target: Target) -> None:
     formats = target.table("formats")
     if not formats:
         return
-    made = (value for op in walk(graph.body) for value in op.results)
-    found = next((v for v in (*graph.parameters, *made) if v.type.rank and v.type.dtype.name not in formats), None)
+    used = [value for op in walk(graph.body) for value in (*op.operands, *op.results)]
+    found = next((v for v in (*used, *graph.parameters) if v.type.rank and v.type.dtype.name not in formats), None)
     if found is None:
         return
-    used = (op for op in walk(graph.body) if found in op.operands)
-    span = next((op.span for op in ((found.op,) if found.op is not None else used) if op.span is not None), graph.span)
+    readers = (op for op in walk(graph.body) if found in op.operands)
+    span = next((op.span for op in ((found.op,) if found.op is not None else readers) if op.span is not None), graph.span)
     dtype = found.type.dtype
     near = F32 if dtype.is_float else I32
     how = f"declare it pypto.{near.pypto} and convert the array before the call" if found.op is None else f"make it pypto.{near.pypto}"
