@@ -54,6 +54,18 @@ def test_sums_of_several_blocks(name: str, level: str) -> None:
         assert run(name, laid, {}, executable(name, level)).tobytes() == want, (m, n)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_extreme_of_nan_is_one_nan(level: str) -> None:
+    """Whatever NaN stands in a row: its maximum has the bits of `np.nan`, where lanes are columns and where they are rows."""
+    arrays, _ = arguments("row_max", {"M": 70, "N": 130})
+    bits = arrays["x"].view(np.uint32)
+    bits[3, 5], bits[4, 128], bits[5, :] = 0xFFC00000, 0x7FC00123, 0xFFFFFFFF
+    for x in (arrays["x"], transposed(arrays["x"])):
+        out = run("row_max", {**arrays, "x": x}, {}, executable("row_max", level)).reshape(-1)
+        assert out[3:6].tobytes() == np.full(3, np.nan, np.float32).tobytes()
+        assert not np.isnan(np.delete(out, [3, 4, 5])).any()
+
+
 def test_letters() -> None:
     x = np.zeros((4, 6, 8), np.float32)
     cases = {"": x, "ss1": x.transpose(1, 0, 2), "sm1": x[::2], "0m1": np.broadcast_to(x[:1], x.shape), "mms": x[:, :, ::2], "1ss": x.T,

@@ -17,6 +17,7 @@ from pypto_dsl.compiler.graph import Graph, walk
 from pypto_dsl.compiler.text.printer import print_graph
 from pypto_dsl.compiler.text.reader import read_graph
 from pypto_dsl.compiler.verify import verify
+from pypto_dsl.frontend.spans import tree_of
 
 F = np.float32
 D, T = pypto.DYNAMIC, pypto.Tensor
@@ -154,3 +155,35 @@ def test_importing_the_package_loads_nothing() -> None:
 
 def test_declaring_a_kernel_loads_neither_the_reader_nor_llvm() -> None:
     assert loaded("import pypto_dsl as pypto\n@pypto.jit\ndef k(x: pypto.Tensor([4], pypto.DT_FP32)): pass") == {"numpy"}
+
+
+HEAD, END = "@jit\ndef k(x: ROWS, out: ROWS):\n", "    out[:] = doubled + 1\n"
+SHAPES_OF_DEFINITIONS = {
+    "plain": f"{HEAD}    doubled = x * 2\n{END}",
+    "a signature of several lines": f"@jit\ndef k(\n    x: ROWS,\n    out: ROWS,\n):\n    doubled = x * 2\n{END}",
+    "comments and brackets at the margin": f"{HEAD}# a comment\n    doubled = (\nx * 2\n)\n\n{END}",
+    "text at the margin": f"{HEAD}    \"\"\"Text\nand more\n\"\"\"\n    doubled = x * 2\n{END}",
+    "a line that goes on": f"{HEAD}    doubled = x \\\n* 2\n{END}",
+    "inside a block": "if True:\n    @jit\n    def k(x: ROWS, out: ROWS):\n        doubled = x * 2\n        out[:] = doubled + 1\n",
+    "tabs": "if True:\n\t@jit\n\tdef k(x: ROWS, out: ROWS):\n\t\tdoubled = x * 2\n\t\tout[:] = doubled + 1\n",
+    "a helper": f"def twice(v):\n    inner = v * 2\n    return inner\n\n\n{HEAD}    doubled = twice(x)\n{END}",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES_OF_DEFINITIONS)
+@pytest.mark.parametrize("parsed", [False, True])
+def test_a_definition_is_found_however_it_is_written(shape: str, parsed: bool, tmp_path: Path) -> None:
+    """Only a kernel's own lines are parsed where they show their end; names and places are those of the whole file."""
+    before = "import pypto_dsl as pypto\nROWS = pypto.Tensor([2, 4])\njit = pypto.jit(target='interpreter')\n"
+    text = f"{before}{SHAPES_OF_DEFINITIONS[shape]}after = 1\n"
+    path = tmp_path / "written.py"
+    path.write_text(text)
+    names: dict[str, Any] = {"__name__": "written", "__file__": str(path)}
+    exec(compile(text, str(path), "exec"), names)
+    if parsed:
+        assert tree_of(str(path)) is not None
+    found = names["k"].graph(np.zeros((2, 4), F), np.zeros((2, 4), F))
+    (product,) = [op for op in walk(found.body) if op.opcode == "mul"]
+    assert product.results[0].name == ("inner" if shape == "a helper" else "doubled")
+    place = product.span
+    assert place is not None and "* 2" in "\n".join(text.splitlines()[place.line - 1:place.end_line])

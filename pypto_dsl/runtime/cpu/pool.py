@@ -15,6 +15,7 @@ import threading
 from functools import cache
 
 from pypto_dsl.runtime.cpu import jit
+from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory
 
 _SPINS = 20000  # empty looks before a worker sleeps: about 50 us
 _FUTEX = {"x86_64": 202, "aarch64": 98}  # the system call's number
@@ -268,7 +269,8 @@ def usable_processors() -> int:
 
 @cache
 def _object(architecture: str, threaded: bool) -> bytes:
-    return jit.compile_object(pool_text(architecture, threaded), jit.machine())
+    text, machine = pool_text(architecture, threaded), jit.machine()
+    return ObjectCache(default_directory()).get((text, machine.fingerprint), lambda: jit.compile_object(text, machine))
 
 
 class Pool:
