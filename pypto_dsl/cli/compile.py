@@ -50,7 +50,11 @@ def command(kernel: str, target: str, output: Path, force: bool, shapes: tuple[k
     source = kernels.find(kernel)
     graph = kernels.recorded(source, shapes)
     with terminal.progress(f"compiling {source.name} for {target}"):
-        names = written_whole(output, with_records(targets.files(target, graph), graph, target))
+        files = with_records(targets.files(target, graph), graph, target)
+    try:
+        names = written_whole(output, files)
+    except OSError as failure:
+        raise click.BadParameter(f"{output} cannot be written: {failure.strerror}", param_hint="-o") from failure
     if as_sarif:
         sarif.emit(source)
         return

@@ -63,7 +63,10 @@ def command(
         raise click.BadParameter(f"{output} is there already; use --force to replace it", param_hint="-o")
     with terminal.progress(f"reporting {kernel}"):
         files = contents(kernel, chosen, shapes, seed)
-    write(output, files)
+    try:
+        write(output, files)
+    except OSError as failure:
+        raise click.BadParameter(f"{output} cannot be written: {failure.strerror}", param_hint="-o") from failure
     if as_json:
         terminal.emit_json({"ok": True, "archive": str(output), "files": sorted(files), "errors": ERRORS in files})
         return

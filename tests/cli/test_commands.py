@@ -163,6 +163,15 @@ def test_compile_refuses_to_lose_what_somebody_wrote(ptc, kernel, tmp_path, targ
         assert ptc(*write, "--force").code == 0 and ptc(*write).code == 0, file
 
 
+def test_compile_where_nothing_can_be_written(ptc, kernel, tmp_path):
+    (tmp_path / "file").write_text("a file, and no folder")
+    for place in (tmp_path / "file" / "out", "/proc/out"):
+        refused = ptc("compile", kernel(), "--target", "llvm-cpu", "-o", place)
+        assert refused.code == 2 and f"{place} cannot be written: " in refused.err, refused
+        refused = ptc("report", kernel(), "-o", place)
+        assert refused.code == 2 and f"{place} cannot be written: " in refused.err, refused
+
+
 def test_compile_into_a_folder_of_a_folder(ptc, kernel, tmp_path):
     assert ptc("compile", kernel(), "--target", "llvm-cpu", "-o", tmp_path / "a" / "b" / "c").code == 0
     assert sorted(p.name for p in (tmp_path / "a" / "b").iterdir()) == ["c"]
