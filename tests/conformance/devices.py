@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from cells import Array, Cell, arrays, everyday, inputs, outputs, record, taken
 
 from pypto_dsl.codegen import ascendc, ttmetal
-from pypto_dsl.compiler.errors import KernelError
+from pypto_dsl.compiler.errors import Diagnostic, KernelError
 from pypto_dsl.compiler.graph import Graph
 from pypto_dsl.compiler.ops import REGISTRY
 from pypto_dsl.compiler.pipeline import lower
@@ -79,15 +79,15 @@ EMIT = {"ascend": (ascendc.emit, AscendUnit), "ttmetal": (ttmetal.emit, TensixUn
 
 
 @cache
-def prepared(cell: Cell, target: str) -> Prepared | str:
-    """The emitted cell, or the code with which the target refuses it."""
+def prepared(cell: Cell, target: str) -> Prepared | Diagnostic:
+    """The emitted cell, or what the target says when it refuses it."""
     given = arrays(cell)
     machine = load(target)
     graph = record(cell, given)
     try:
         return Prepared(cell, graph, given, EMIT[machine.family][0](lower(graph, machine), machine))
     except KernelError as refused:
-        return refused.code
+        return refused.diagnostic
 
 
 @cache

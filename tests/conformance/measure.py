@@ -22,6 +22,6 @@ def outcome(cell: Cell, target: str) -> Outcome:
         return Outcome(worst.ulp, worst.where if worst.ulp else "")
     found = prepared_for(cell, target)
     if not isinstance(found, Prepared):
-        return Outcome(refused=found)
+        return Outcome(refused=found.code)
     worst = check(cell, executed(found, target, found.given), found.graph, found.given, {}, load(target))
     return Outcome(worst.ulp, worst.where if worst.ulp else "")

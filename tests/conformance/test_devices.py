@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cells import arrays, everyday, record, small, taken
+from cells import everyday, small, taken
 from devices import TARGETS, Prepared, executed, prepared
 from host import interpreted
 from measure import outcome
 from record import as_recorded
 
-from pypto_dsl.compiler.errors import KernelError
+from pypto_dsl.compiler.errors import Diagnostic
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.pipeline import lower
-from pypto_dsl.compiler.targets import load
 
 NAMES = sorted({cell.name for cell in taken()}, key=lambda n: (REGISTRY[n].family, n))
 SUMS = ("sum", "mean", "matmul")
@@ -60,13 +58,10 @@ def test_sums_of_exact_terms_are_exact(target: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_refusal_names_the_target_and_says_what_to_do(target: str) -> None:
     """Whatever a device refuses: the code's message has the target or the operand, and a help."""
-    machine = load(target)
     seen: set[tuple[str, str]] = set()
     for cell in everyday():
-        if isinstance(prepared(cell, target), Prepared) or (cell.name, cell.dtype.name) in seen:
-            continue
-        seen.add((cell.name, cell.dtype.name))
-        with pytest.raises(KernelError) as caught:
-            lower(record(cell, arrays(cell)), machine)
-        assert caught.value.diagnostic.help, str(caught.value)
+        found = prepared(cell, target)
+        if isinstance(found, Diagnostic):
+            seen.add((cell.name, cell.dtype.name))
+            assert found.help, found.render()
     assert len(seen) > 100

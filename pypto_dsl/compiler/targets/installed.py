@@ -1,6 +1,8 @@
 """Targets of installed packages, found by their entry points. Loaded when one is looked for: `importlib.metadata` is slow to import."""
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
 from importlib import metadata
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,7 +13,12 @@ GROUP = "pypto_dsl.targets"
 
 
 def points() -> metadata.EntryPoints:
-    """The entry points of the group, one for each target."""
+    """The entry points of the group, one for each target. To ask takes milliseconds: it is done once for a search path."""
+    return _points(tuple(sys.path))
+
+
+@lru_cache(maxsize=1)
+def _points(path: tuple[str, ...]) -> metadata.EntryPoints:
     return metadata.entry_points(group=GROUP)
 
 

@@ -25,8 +25,8 @@ extern "C" __attribute__((visibility("default"))) void {name}_main() {{ {name}::
 class Batch:
     """Kernels that are compiled together. `add` programs, then give the batch to `runner.run` as its builder.
 
-    The files are compiled as they are, each in a namespace of its own behind the headers of all. The units are built when the first of
-    them runs; what is added later is built then.
+    The files are compiled as they are, each in a namespace of its own behind the headers of all, without optimisation: of hundreds, the
+    compiler takes longer than the runs. The units are built when the first of them runs; what is added later is built then.
     """
 
     def __init__(self, title: str) -> None:
@@ -56,6 +56,6 @@ class Batch:
         unit = _UNIT.format(includes="\n".join(includes), kernels="".join(_KERNEL.format(name=name) for name in names.values()))
         files = {f"{self.title}.cpp": unit, **{f"{name}.cpp": text for text, name in names.items()}}
         words = ",".join(map(str, arguments))
-        flags = (*KERNEL_FLAGS, f"-DKERNEL_COMPILE_TIME_ARGS={words}", f"-DDST_ACCUM_MODE={str(fp32_dest).lower()}")
+        flags = (*KERNEL_FLAGS, "-O0", f"-DKERNEL_COMPILE_TIME_ARGS={words}", f"-DDST_ACCUM_MODE={str(fp32_dest).lower()}")
         path = build_shared_object(self.title, files, [f"{self.title}.cpp"], include_folders=[INCLUDE], flags=flags)
         self._built.update({(key, text): Built(path, f"{name}_main") for text, name in names.items()})
