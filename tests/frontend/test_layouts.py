@@ -136,22 +136,60 @@ def results(made: Any) -> list[Array]:
     return [np.asarray(r) for r in (made if isinstance(made, tuple) else (made,))]
 
 
-@pytest.mark.parametrize(("name", "rank", "dynamic"), CASES, ids=[f"{n}-{r}-{'dynamic' if d else 'static'}" for n, r, d in CASES])
-def test_bits_are_those_of_a_dense_call(name: str, rank: int, dynamic: bool) -> None:
+PLACES = 3  # the first operand lies so, both do, the second does
+
+
+def same_bits(name: str, rank: int, dynamic: bool, layout: int, place: int) -> None:
+    """One layout at one place, against dense operands; the other operand's layout and the dtype go by its number."""
     kernel, _, dtypes = KERNELS[name]
-    shape = SHAPES[rank] if name != "multiplied" else (*SHAPES[rank][:-2], 36, 36)
-    count = len(list(layouts(np.zeros(shape, F))))
-    for i in range(0, count, 4 if name == "multiplied" else 1):
-        dtype = dtypes[i % len(dtypes)]
-        x, y = values(shape, dtype, i), values(shape, dtype, i + count)
-        (how, laid), (other, beside) = list(layouts(x))[i], list(layouts(y))[(5 * i + 2) % count]
-        for a, b in ((laid, y), (laid, beside), (x, laid)):
-            dense = [np.ascontiguousarray(v) for v in (a, b)]
-            given: list[Any] = [a, b]
-            if dynamic:
-                dense, given = ([pypto.from_torch(v, dynamic_axis=range(rank)) for v in vs] for vs in (dense, given))
-            for got, want in zip(results(kernel(*given)), results(kernel(*dense)), strict=True):
-                assert got.tobytes() == want.tobytes(), (how, other, np.dtype(dtype).name)
+    shape, count = shape_of(name, rank), count_of(name, rank)
+    dtype = dtypes[layout % len(dtypes)]
+    x, y = values(shape, dtype, layout), values(shape, dtype, layout + count)
+    (how, laid), (other, beside) = list(layouts(x))[layout], list(layouts(y))[(5 * layout + 2) % count]
+    given: list[Any] = [*((laid, y), (laid, beside), (x, laid))[place]]
+    dense = [np.ascontiguousarray(v) for v in given]
+    if dynamic:
+        dense, given = ([pypto.from_torch(v, dynamic_axis=range(rank)) for v in vs] for vs in (dense, given))
+    for got, want in zip(results(kernel(*given)), results(kernel(*dense)), strict=True):
+        assert got.tobytes() == want.tobytes(), (how, other, np.dtype(dtype).name)
+
+
+def shape_of(name: str, rank: int) -> tuple[int, ...]:
+    return SHAPES[rank] if name != "multiplied" else (*SHAPES[rank][:-2], 36, 36)
+
+
+def count_of(name: str, rank: int) -> int:
+    """How many layouts there are of a kernel's operands."""
+    return sum(1 for _ in layouts(np.zeros(shape_of(name, rank), F)))
+
+
+every_case = pytest.mark.parametrize(("name", "rank", "dynamic"), CASES,
+                                     ids=[f"{n}-{r}-{'dynamic' if d else 'static'}" for n, r, d in CASES])
+
+
+@every_case
+def test_bits_are_those_of_a_dense_call(name: str, rank: int, dynamic: bool) -> None:
+    """Every layout, half of them with known extents and half without, at one place in turn; each combination is some kernel's."""
+    at, step = [*KERNELS].index(name), 4 if name == "multiplied" else 1
+    for turn, layout in enumerate(range(0, count_of(name, rank), step)):
+        if (turn + at + dynamic) % 2 == 0:
+            same_bits(name, rank, dynamic, layout, (turn // 2 + at) % PLACES)
+
+
+def test_every_combination_has_its_turn() -> None:
+    """Of two dimensions: each layout at each place, with extents known and not known."""
+    tried = {(layout, (layout // 2 + at) % PLACES, dynamic) for at, (name, (_, ranks, _)) in enumerate(KERNELS.items())
+             if 2 in ranks and name != "multiplied" for layout in range(count_of(name, 2)) for dynamic in (False, True)
+             if (layout + at + dynamic) % 2 == 0}
+    assert len(tried) == count_of("function", 2) * PLACES * 2
+
+
+@pytest.mark.exhaustive
+@every_case
+def test_every_layout_at_every_place(name: str, rank: int, dynamic: bool) -> None:
+    for layout in range(count_of(name, rank)):
+        for place in range(PLACES):
+            same_bits(name, rank, dynamic, layout, place)
 
 
 def test_fast_kernels_read_any_strides() -> None:

@@ -197,9 +197,10 @@ class _Fuser:
         self.first = self.next
 
     def _uniform(self, value: Value) -> bool:
-        """A run-time scalar, or computed from such: rank 0 and in no group."""
-        made = value in self.numbers or value in self.cloned or (value.op is not None and value.op.opcode == "load_scalar")
-        return value.type.rank == 0 and value not in self.owner and made and self._shown(value) is None
+        """A run-time scalar, or computed from such: rank 0, in no group, and no element of a tensor."""
+        op = self.cloned.get(value, value.op)
+        made = value in self.numbers or (value in self.cloned and op is not None and op.opcode not in VIEWS)
+        return value.type.rank == 0 and value not in self.owner and (made or (op is not None and op.opcode == "load_scalar"))
 
     def _exists(self, value: Value) -> bool:
         """A tensor that no group computes."""
