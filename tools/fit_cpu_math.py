@@ -124,24 +124,51 @@ def intervals(name: str, f: Function, width: float, degree: int = 6) -> dict[str
     return {"width": width, "tables": [list(column) for column in zip(*found, strict=True)]}
 
 
-def natural_table() -> dict[str, list[float] | float]:
-    """32 intervals of the significand in [1, 2): c/2 with c on the grid 1/64 and m*c - 1 exact in float32, and -log(c)/2 in two parts.
+def natural_table(count: int, scale: mp.mpf) -> dict[str, list[float] | float]:
+    """Intervals of the significand in [1, 2): c with m*c - 1 exact in float32, and -``scale`` log(c) in two parts.
 
-    The first part is a multiple of 2^-17, as that of log(2)/2 is, so that multiples of this can be added to it exactly.
+    The first part is a multiple of 2^-16, as that of log(2) is, so that multiples of this can be added to it exactly.
     c is 1 at the lower end and 1/2 at the upper one, so that nothing cancels beside x = 1.
     """
-    table: dict[str, list[float]] = {"half_c": [], "hi": [], "lo": []}
+    table: dict[str, list[float]] = {"c": [], "hi": [], "lo": []}
+    grid = [k / (2 * count) for k in range(count, 2 * count + 1)]
     low, high = 0.0, 0.0
-    for i in range(32):
-        a, b = 1 + i / 32, 1 + (i + 1) / 32 - 2**-23
-        c = {0: 1.0, 31: 0.5}.get(i) or min((k / 64 for k in range(32, 65)), key=lambda c: max(abs(a * c - 1), abs(b * c - 1)))
-        value = -mp.log(c) / 2
-        upper = mp.nint(value * 2**17) / 2**17
-        table["half_c"].append(c / 2)
+    for i in range(count):
+        a, b = 1 + i / count, 1 + (i + 1) / count - 2**-23
+        c = {0: 1.0, count - 1: 0.5}.get(i) or min(grid, key=lambda c: max(abs(a * c - 1), abs(b * c - 1)))
+        value = -mp.log(c) * scale
+        upper = mp.nint(value * 2**16) / 2**16
+        table["c"].append(c)
         table["hi"].append(float(upper))
         table["lo"].append(float(f32(value - upper)))
-        low, high = min(low, (a * c - 1) / 2), max(high, (b * c - 1) / 2)
+        low, high = min(low, a * c - 1), max(high, b * c - 1)
     return {"low": low, "high": high, **table}
+
+
+def power_tables() -> dict[str, object]:
+    """pow: ``scale`` log x as a table and a polynomial, and e^(p / scale) as a sixteenth power of two and a polynomial.
+
+    ``step`` is ``scale`` log(2)/16 and has 13 bits: its multiples up to those of all results are exact, and ``scale``, next to 1/2, is
+    what makes it so. With q = r/2, ``scale`` log(1 + r) = q - q^2 + q P(q). The sixteenth powers 2^(j/16) are kept as the bits of the
+    nearest float32 less j 2^19, and what is missing beside it in relation to it: adding n 2^19 to the bits gives 2^(n/16).
+    """
+    step = mp.nint(LN2 / 32 * 2**18) / 2**18
+    scale = 16 * step / LN2
+    table = natural_table(16, scale)
+    low, high = mp.mpf(table["low"]) / 2, mp.mpf(table["high"]) / 2  # type: ignore[arg-type]
+    rest = without_pole(lambda q: (mp.log1p(2 * q) * scale - q + q**2) / q, 2 * scale - 1)
+    # below the last interval the table's part is larger than q
+    weight = lambda q: mp.mpf(1) if q >= -mp.mpf(1) / 64 else mp.mpf("0.3")  # noqa: E731
+    half = step / 2 * mp.mpf("1.01")
+    exponential = without_pole(lambda f: mp.expm1(f / scale) / f, 1 / scale)
+    powers = [mp.mpf(2) ** (mp.mpf(j) / 16) for j in range(16)]
+    bits = [np.float32(float(p)).view(np.int32) - (j << 19) for j, p in enumerate(powers)]
+    return {
+        "step": float(step), **table, "rest": fit("power_rest", rest, weight, range(6), low, high),
+        "exponential": fit("power_exp", exponential, abs, range(3), -half, half),
+        "sixteenths": [float(b.astype(np.int32).view(np.float32)) for b in bits],
+        "sixteenths_low": [float(f32((p - f32(p)) / f32(p))) for p in powers],
+    }
 
 
 def main() -> None:
@@ -166,13 +193,11 @@ def main() -> None:
     # log2(1 + r) = log2e*(r - r^2/2) + r^3*P(r)
     cube = without_pole(lambda r: (mp.log1p(r) / LN2 - r / LN2 + r**2 / LN2 / 2) / r**3, 1 / LN2 / 3)
     out["log2_cube"] = fit("log2_cube", cube, lambda r: r**2 + mp.mpf("1e-5"), range(4), -radius, radius)
-    out["natural"] = table = natural_table()
-    out["half_ln2"] = split(LN2 / 2, 2, 16)
-    ends = [2 * mp.mpf(table[end]) for end in ("low", "high")]  # type: ignore[arg-type]
+    out["natural"] = table = natural_table(32, one)
+    out["ln2_short"] = split(LN2, 2, 16)
+    ends = [mp.mpf(table[end]) for end in ("low", "high")]  # type: ignore[arg-type]
     out["log_square"] = fit("log_square", log_rest, lambda r: abs(r) + mp.mpf("1e-4"), range(4), *ends)
-    # log(1 + 2q)/2 = q - q^2 + q^3*P(q)
-    cube = without_pole(lambda q: (mp.log1p(2 * q) / 2 - q + q**2) / q**3, mp.mpf(4) / 3)
-    out["power_cube"] = fit("power_cube", cube, lambda q: q**2 + mp.mpf("2e-6"), range(4), table["low"], table["high"])  # type: ignore[arg-type]
+    out["power"] = power_tables()
     # erf: x + x*P(x^2) below the cut, 1 - exp(-(a + a*P(a))) above
     cut = mp.mpf("0.927734375")
     small = without_pole(lambda s: mp.erf(mp.sqrt(s)) / mp.sqrt(s) - 1, 2 / mp.sqrt(mp.pi) - 1)

@@ -176,10 +176,10 @@ def log(b: Builder, x: Value) -> Guarded:
     table = coefficients()["natural"]
     exponent, significand = apart(b, x)
     index = b.bits(significand).lshr(18)
-    ln2, ln2_low = (2 * part for part in constant_pair("half_ln2"))
-    whole = b.fma(exponent, ln2, look_up(b, "log_high", [2 * h for h in table["hi"]], index))  # exact, as r is
-    whole_low = b.fma(exponent, ln2_low, look_up(b, "log_low", [2 * low for low in table["lo"]], index))
-    r = b.fma(significand, look_up(b, "log_c", [2 * c for c in table["half_c"]], index), -1.0)
+    ln2, ln2_low = constant_pair("ln2_short")
+    whole = b.fma(exponent, ln2, look_up(b, "log_high", table["hi"], index))  # exact, as r is
+    whole_low = b.fma(exponent, ln2_low, look_up(b, "log_low", table["lo"], index))
+    r = b.fma(significand, look_up(b, "log_c", table["c"], index), -1.0)
     total, total_low = two_sum_ordered(b, whole, r)
     fast = total + (total_low + b.fma(r * r, b.horner(r, polynomial("log_square")), whole_low))
     return Guarded(fast, b.bits(x) - 1, INFINITE - 1, lambda: _limits(b, x, fast), "log")

@@ -1,6 +1,8 @@
 """pow: f32 as e^(y log x) with log x in two parts, C99 special cases mended behind it; integers.
 
 x = 2^e m with m in [1, 2); a table gives c close to 1/m, so r = m c - 1 is exact in f32, and log x = e log 2 - log c + log(1 + r).
+e^p is a power of two with a table's sixteenths, times a polynomial of what is left. All logarithms are scaled by a number next to
+1/2, with which that of a sixteenth has few bits, and the terms of log(1 + r) up to the square one need no factors.
 """
 
 from __future__ import annotations
@@ -8,68 +10,70 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Value
-from pypto_dsl.codegen.llvm.math.exponential import LOG2_E
 from pypto_dsl.codegen.llvm.math.logarithm import apart
 from pypto_dsl.codegen.llvm.math.root import rsqrt
 from pypto_dsl.codegen.llvm.math.tables import (
     INFINITY,
     NAN,
     ROUNDING,
+    ROUNDING_BITS,
     coefficients,
-    constant_pair,
     copysign,
     look_up,
     magnitude,
-    nearest,
-    polynomial,
     scale,
 )
 
-# A result whose logarithm's half is below this in magnitude is a normal number: its power of two is added to the exponent's bits.
+# A result whose scaled logarithm is below this in magnitude is a normal number: its power of two is added to the exponent's bits.
 NORMAL_RESULT = 43.375
-# A result whose logarithm's half is beyond this is 0 or inf; within, `scale` rounds it right, into the subnormals too.
+# A result whose scaled logarithm is beyond this is 0 or inf; within, `scale` rounds it right, into the subnormals too.
 LARGE_RESULT = 86.5
 
 
-def _half_log(b: Builder, x: Value) -> tuple[Value, Value]:
-    """(log |x|)/2 as high + low with a relative error of about 2^-33.
+def _log(b: Builder, x: Value) -> tuple[Value, Value]:
+    """scale log |x| as high + low with a relative error of about 2^-33, where ``scale`` is next to 1/2.
 
-    With q = r/2 it is (e log 2 - log c)/2 + (q - q^2) + q^3 P(q), whose first three terms need no other factor than q.
+    With q = r/2 it is e scale log 2 - scale log c + (q - q^2) + q P(q), of which all but the last add up without rounding.
     """
-    table = coefficients()["natural"]
+    table = coefficients()["power"]
     exponent, significand = apart(b, x)
-    index = b.bits(significand).lshr(18)
-    step, step_low = constant_pair("half_ln2")
-    whole = b.fma(exponent, step, look_up(b, "half_high", table["hi"], index))  # exact, as q is
-    whole_low = b.fma(exponent, step_low, look_up(b, "half_low", table["lo"], index))
-    q = b.fma(significand, look_up(b, "half_c", table["half_c"], index), -0.5)
+    index = b.bits(significand).lshr(19)
+    whole = b.fma(exponent, 16 * table["step"], look_up(b, "power_high", table["hi"], index))  # exact, as q is
+    q = b.fma(significand, look_up(b, "power_c", [c / 2 for c in table["c"]], index), -0.5)
     minus = -q
     high = whole + b.fma(minus, q, q)
-    high_low = b.fma(minus, q, q - (high - whole))  # what both sums lost: the differences are exact
-    square = q * q
-    c0, c1, c2, c3 = polynomial("power_cube")
-    cube = b.fma(square, b.fma(q, c3, c2), b.fma(q, c1, c0))
-    return high, high_low + b.fma(square * q, cube, whole_low)
+    lost = b.fma(minus, q, q - (high - whole))  # of both sums: the differences are exact
+    return high, b.fma(q, b.horner(q, table["rest"]), lost + look_up(b, "power_low", table["lo"], index))
+
+
+def _two_to(b: Builder, sixteenths: Value, exponent: Value) -> Value:
+    """2^(j/16 + n), j in the last bits of ``sixteenths`` and 16 n + j in ``exponent``."""
+    power = look_up(b, "power_sixteenths", coefficients()["power"]["sixteenths"], sixteenths)
+    return b.from_bits(b.bits(power) + (exponent << 19), "float")
 
 
 def pow(b: Builder, x: Value, y: Value) -> Guarded:
     """x^y by C99, at most 1 ulp.
 
-    At most 0.95 ulp where the result is a normal number: half an ulp of the sum, a quarter of the polynomial and an eighth of f.
+    About 0.7 ulp where the result is a normal number: half an ulp of the last multiply-add, and what the logarithm's error grows to.
     Exact wherever the result is an f32.
     """
-    high, low = _half_log(b, x)
-    product = y * high
-    rest = b.fma(y, low, b.fma(y, high, -product))
-    shifted = b.fma(product, 2 * LOG2_E, ROUNDING)
-    n = nearest(b, shifted)
-    step, step_low = constant_pair("half_ln2")
-    f = b.fma(n, -step, product) + b.fma(n, -step_low, rest)  # the first one is exact
-    power = b.horner(f, [c * 2.0**k for k, c in enumerate(polynomial("exp"))])  # e^(2f)
-    fast = b.from_bits(b.bits(power) + (b.bits(shifted) << 23), "float")
+    data = coefficients()["power"]
+    high, low = _log(b, x)
+    product = y * (high + low)
+    shifted = b.fma(product, 1 / data["step"], ROUNDING)
+    steps = b.fma(shifted, data["step"], -ROUNDING * data["step"])  # exact
+    f = b.fma(y, low, b.fma(y, high, -steps))
+    word = b.bits(shifted)
+    growth = b.fma(f, b.horner(f, data["exponential"]), look_up(b, "power_sixteenths_low", data["sixteenths_low"], word))
+    power = _two_to(b, word, word)
+    fast = b.fma(power, growth, power)
 
     def mended() -> Value:
-        return _special(b, x, y, product, scale(b, power, shifted, n))
+        n = (word - ROUNDING_BITS) >> 4
+        root = _two_to(b, word, word & 15)
+        scaled = scale(b, b.fma(root, growth, root), b.from_bits(n + ROUNDING_BITS, "float"), b.convert("sitofp", n, "float"))
+        return _special(b, x, y, product, scaled)
 
     return Guarded(fast, _size(b, x, product), b.bits(b.constant(x.type, NORMAL_RESULT)), mended, "pow")
 
@@ -83,7 +87,7 @@ def _size(b: Builder, x: Value, product: Value) -> Value:
 
 
 def _special(b: Builder, x: Value, y: Value, product: Value, power: Value) -> Value:
-    """x^y by ``power``, which is |x|^y where ``product``, half its logarithm, is within LARGE_RESULT; ordinary lanes keep their bits.
+    """x^y by ``power``, which is |x|^y where ``product``, its scaled logarithm, is within LARGE_RESULT; ordinary lanes keep their bits.
 
     Bases are told apart by their bits, because floating-point operations on subnormals are slow. NaN in y needs no test.
     """
