@@ -112,15 +112,15 @@ def log_table() -> dict[str, list[float] | int | float]:
     return {"offset": offset, "radius": radius, **table}
 
 
-def intervals(name: str, f: Function, width: float, degree: int = 6) -> dict[str, object]:
-    """Polynomials around 32 centres ``width`` apart from 0 on, as one table per coefficient; ``f`` is 0 at 0."""
+def intervals(name: str, f: Function, width: float, degree: int = 6, count: int = 32) -> dict[str, object]:
+    """Polynomials around ``count`` centres ``width`` apart from 0 on, as one table per coefficient; ``f`` is 0 at 0."""
     half = mp.mpf(width) / 2
 
     def around(centre: float, powers: Sequence[int], low: mp.mpf) -> list[float]:
         return fit(f"{name} {centre}", lambda t: f(centre + t), lambda t: 1 / f(centre + t), powers, low, half)
 
     found = [[0.0, *around(0.0, range(1, degree + 1), half * mp.mpf("1e-6"))]]
-    found += [around(i * width, range(degree + 1), -half) for i in range(1, 32)]
+    found += [around(i * width, range(degree + 1), -half) for i in range(1, count)]
     return {"width": width, "tables": [list(column) for column in zip(*found, strict=True)]}
 
 
