@@ -11,7 +11,18 @@ from functools import partial
 
 from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Value
 from pypto_dsl.codegen.llvm.math import error, exponential, logarithm, root, tables, trigonometric
-from pypto_dsl.codegen.llvm.math.tables import ROUNDING, at_most, clamp, coefficients, copysign, look_up, magnitude, nearest, scale
+from pypto_dsl.codegen.llvm.math.tables import (
+    ROUNDING,
+    at_most,
+    by_interval,
+    clamp,
+    coefficients,
+    copysign,
+    look_up,
+    magnitude,
+    nearest,
+    scale,
+)
 
 FAST = "fast.json"
 polynomial = partial(tables.polynomial, file=FAST)
@@ -44,25 +55,31 @@ def _logarithm(name: str) -> logarithm.Core:
 log, log2, log10 = (logarithm.guarded(f"fast_{name}", _logarithm(name)) for name in ("log", "log2", "log10"))
 
 
-def _quotient(b: Builder, x: Value, name: str, factor: float = 1.0) -> Value:
-    """``factor x P(x^2)/Q(x^2)``, at most 1 and from the limit on 1."""
+def _saturating(b: Builder, x: Value, name: str) -> Value:
+    """An odd function that grows to 1 by polynomials around the nearest of 8 centres; at the limit it is 1."""
     data = coefficients(FAST)[name]
-    inside = clamp(b, x, -data["limit"], data["limit"])
-    square = inside * inside
-    first = inside if factor == 1.0 else inside * factor
-    value = (first * b.horner(square, data["numerator"])) / b.horner(square, data["denominator"])
-    return clamp(b, value, -1.0, 1.0)
+    width, tables = data["width"], data["tables"]
+    a = at_most(b, magnitude(b, x), data["limit"])
+    shifted = b.fma(a, 1 / width, ROUNDING)
+    t = b.fma(nearest(b, shifted), -width, a)  # exact
+    return copysign(b, by_interval(b, f"fast_{name}", tables, t, b.bits(shifted)), x)
 
 
 def tanh(b: Builder, x: Value) -> Value:
-    """Hyperbolic tangent as one quotient within 6 ulp: next to 1, where an ulp is half as large, two polynomials of an ulp
-    each, a product and a division; half an ulp of the approximation (2^-25.4)."""
-    return _quotient(b, x, "tanh")
+    """Hyperbolic tangent as (e^2a - 1)/(e^2a + 1) within 4 ulp: one each of e^r - 1 with its polynomial (2^-26), of e^2a - 1, and of the
+    divisor, half an ulp of the quotient."""
+    a = at_most(b, magnitude(b, x), 10.0)
+    twice = a + a
+    shifted = b.fma(twice, exponential.LOG2_E, ROUNDING)
+    r = b.fma(nearest(b, shifted), -exponential.LN_2, twice)
+    power = tables.power_from_shifted(b, shifted)
+    grown = b.fma(power, b.fma(r * r, b.horner(r, polynomial("expm1_rest")), r), power - 1.0)
+    return copysign(b, grown / (grown + 2.0), x)
 
 
 def erf(b: Builder, x: Value) -> Value:
-    """The error function as one quotient within 7 ulp: as `tanh`, and one product more."""
-    return _quotient(b, x, "erf", 2 / math.sqrt(math.pi))
+    """The error function within 4 ulp by intervals with polynomials of degree 6: one of the worst of them (2^-24.2), and their evaluation."""
+    return _saturating(b, x, "erf")
 
 
 def _denominator(b: Builder, x: Value) -> Value:
@@ -82,7 +99,7 @@ def silu(b: Builder, x: Value) -> Guarded:
 
 
 def gelu_erf(b: Builder, x: Value) -> Guarded:
-    """x Phi(x) by intervals with polynomials of degree 5, within 5 ulp: 4 of the worst of them (2^-22), the rest its evaluation."""
+    """x Phi(x) by intervals with polynomials of degree 5, within 4 ulp: 2.6 of the worst of them (2^-22.6), the rest its evaluation."""
     return error.gelu_by_intervals(b, x, "gelu_erf", FAST)
 
 

@@ -106,7 +106,9 @@ def power_from_shifted(b: Builder, shifted: Value) -> Value:
 
 
 def look_up(b: Builder, name: str, numbers: Sequence[float], index: Value) -> Value:
-    """``numbers[index & (len - 1)]`` per lane; ``numbers`` has 16 or 32 entries."""
+    """``numbers[index & (len - 1)]`` per lane; ``numbers`` has 8, 16 or 32 entries."""
+    if b.level.permutes_tables and len(numbers) == 8:
+        numbers = [*numbers, *numbers]
     count = len(numbers)
     if b.level.permutes_tables and count == 16:
         return b.call(index.type.of("float"), "llvm.x86.avx512.permvar.sf.512", b.vector("float", numbers), index)
