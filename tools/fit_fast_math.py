@@ -11,7 +11,7 @@ from pathlib import Path
 
 import mpmath as mp
 import numpy as np
-from fit_cpu_math import LN2, fit, intervals, log_table, without_pole
+from fit_cpu_math import LN2, f32, fit, intervals, log_table, without_pole
 
 TARGET = Path(__file__).resolve().parent.parent / "pypto_dsl/codegen/llvm/math/fast.json"
 
@@ -26,6 +26,31 @@ def saturating(name: str, f: Callable[[mp.mpf], mp.mpf], width: float, degree: i
         value = np.float32(float(value) * (limit - 7 * width) + float(c))  # the product is exact
     assert value == 1, name
     return {**found, "limit": limit}
+
+
+def power_tables() -> dict[str, object]:
+    """pow: log2 x by 16 intervals of the significand m in [1, 2), and 2^f - 1.
+
+    c next to ``k``/m and ``k`` = 23/16 next to log2 e make q = m c - k exact, or nearly so; log2 (m) = log2 (k / c) + q + q P(q).
+    c is k at the lower end and k/2 at the upper one, so that nothing cancels beside x = 1.
+    """
+    k, grid = mp.mpf(23) / 16, [i / 32 for i in range(23, 47)]
+    table: dict[str, list[float]] = {"c": [], "hi": [], "lo": []}
+    low, high = 0.0, 0.0
+    for i in range(16):
+        a, b = 1 + i / 16, 1 + (i + 1) / 16 - 2**-23
+        c = {0: float(k), 15: float(k / 2)}.get(i) or min(grid, key=lambda c: max(abs(a * c - k), abs(b * c - k)))
+        value = mp.log(k / c, 2)
+        upper = mp.nint(value * 2**16) / 2**16
+        table["c"].append(c)
+        table["hi"].append(float(upper))
+        table["lo"].append(float(f32(value - upper)))
+        low, high = min(low, a * c - float(k)), max(high, b * c - float(k))
+    rest = without_pole(lambda q: (mp.log1p(q / k) / LN2 - q) / q, 1 / LN2 / k - 1)
+    exponential = without_pole(lambda f: mp.expm1(f * LN2) / f, LN2)
+    half = mp.mpf("0.0315")
+    return {"k": float(k), **table, "rest": fit("power_rest", rest, lambda q: mp.mpf(1), range(6), low, high),
+            "exponential": fit("power_exp", exponential, abs, range(3), -half, half)}
 
 
 def main() -> None:
@@ -55,6 +80,7 @@ def main() -> None:
     twice = 2 * mp.sqrt(2 / mp.pi)
     tangent = lambda a: a / (1 + mp.exp(twice * (a + mp.mpf("0.044715") * a**3)))  # noqa: E731
     out["gelu_tanh_intervals"] = intervals("gelu_tanh", tangent, 77 / 512, 5)
+    out["power"] = power_tables()
     TARGET.write_text(json.dumps(out, indent=1) + "\n", "utf-8")
 
 

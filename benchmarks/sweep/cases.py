@@ -84,7 +84,7 @@ def unary() -> dict[str, Case]:
 UNARY = unary()
 BINARY = {name: Case(name, name, operands=2) for name in PAIRS}
 CASES = {**UNARY, **BINARY}
-FAST = {name: case for name, case in UNARY.items() if case.fast_bound is not None}
+FAST = {name: case for name, case in CASES.items() if case.fast_bound is not None}
 
 
 def graph(case: Case, dtype: str, count: int, precision: str = "exact") -> Graph:

@@ -179,12 +179,18 @@ def _pow(b: Builder, use: Use) -> Value | Guarded:
         return power.pow_integer(b, x, y, use.sources[0].signed)
     if use.sources[0] is dtypes.F64:
         return double.per_lane(b, "pow", x, y)
+    return _power(b, use, power.pow)
+
+
+def _power(b: Builder, use: Use, other: power.Power) -> Value | Guarded:
+    """An f32 power, by ``other`` unless the exponent is one of a form of its own."""
+    x, y = use.operands
     literal, uniform = use.literals[1], use.uniform[1]
     if literal is not None:
-        return power.pow_literal(b, x, float(literal))
+        return power.pow_literal(b, x, float(literal), other)
     if uniform is not None:
-        return power.pow_uniform(b, x, uniform)
-    return power.pow(b, x, y)
+        return power.pow_uniform(b, x, uniform, other)
+    return other(b, x, y)
 
 
 def _ldexp(b: Builder, use: Use) -> Value:
@@ -291,6 +297,7 @@ WRITERS: dict[str, Writer] = {
 # The forms of `[fast.bounds]`, for Block operations with the attribute `tier`.
 FAST: dict[str, Writer] = {
     "mac": lambda b, use: b.fma(*use.operands),
+    "pow": lambda b, use: _power(b, use, fast.pow),
     "gelu": lambda b, use: (fast.gelu_tanh if use.attributes["approximate"] == "tanh" else fast.gelu_erf)(b, use.operands[0]),
     **{name: _unary(function) for name, function in fast.FUNCTIONS.items()},
 }

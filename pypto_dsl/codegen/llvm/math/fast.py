@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Value
-from pypto_dsl.codegen.llvm.math import error, exponential, logarithm, root, tables, trigonometric
+from pypto_dsl.codegen.llvm.math import error, exponential, logarithm, power, root, tables, trigonometric
 from pypto_dsl.codegen.llvm.math.tables import (
     ROUNDING,
     at_most,
@@ -26,6 +26,7 @@ from pypto_dsl.codegen.llvm.math.tables import (
 
 FAST = "fast.json"
 polynomial = partial(tables.polynomial, file=FAST)
+SIXTEENTHS = ROUNDING / 16  # adding it leaves the nearest sixteenth in the low mantissa bits
 
 
 def exp(b: Builder, x: Value) -> Value:
@@ -55,16 +56,6 @@ def _logarithm(name: str) -> logarithm.Core:
 log, log2, log10 = (logarithm.guarded(f"fast_{name}", _logarithm(name)) for name in ("log", "log2", "log10"))
 
 
-def _saturating(b: Builder, x: Value, name: str) -> Value:
-    """An odd function that grows to 1 by polynomials around the nearest of 8 centres; at the limit it is 1."""
-    data = coefficients(FAST)[name]
-    width, tables = data["width"], data["tables"]
-    a = at_most(b, magnitude(b, x), data["limit"])
-    shifted = b.fma(a, 1 / width, ROUNDING)
-    t = b.fma(nearest(b, shifted), -width, a)  # exact
-    return copysign(b, by_interval(b, f"fast_{name}", tables, t, b.bits(shifted)), x)
-
-
 def tanh(b: Builder, x: Value) -> Value:
     """Hyperbolic tangent as (e^2a - 1)/(e^2a + 1) within 4 ulp: one each of e^r - 1 with its polynomial (2^-26), of e^2a - 1, and of the
     divisor, half an ulp of the quotient."""
@@ -78,8 +69,14 @@ def tanh(b: Builder, x: Value) -> Value:
 
 
 def erf(b: Builder, x: Value) -> Value:
-    """The error function within 4 ulp by intervals with polynomials of degree 6: one of the worst of them (2^-24.2), and their evaluation."""
-    return _saturating(b, x, "erf")
+    """The error function within 4 ulp by polynomials of degree 6 around the nearest of 8 centres: one of the worst of them (2^-24.2), and
+    their evaluation. At the limit the last one is 1."""
+    data = coefficients(FAST)["erf"]
+    width = data["width"]
+    a = at_most(b, magnitude(b, x), data["limit"])
+    shifted = b.fma(a, 1 / width, ROUNDING)
+    t = b.fma(nearest(b, shifted), -width, a)  # exact
+    return copysign(b, by_interval(b, "fast_erf", data["tables"], t, b.bits(shifted)), x)
 
 
 def _denominator(b: Builder, x: Value) -> Value:
@@ -111,6 +108,26 @@ def gelu_tanh(b: Builder, x: Value) -> Guarded:
 def rsqrt(b: Builder, x: Value) -> Value:
     """1/sqrt(x) within 1.5 ulp: half an ulp of the root, which may be one of its reciprocal, and half an ulp of the division."""
     return 1.0 / root.sqrt(b, x)
+
+
+def pow(b: Builder, x: Value, y: Value) -> Guarded:
+    """x^y within 4 ulp: 2.4 of log2 x in one polynomial (2^-29.2 where y makes 2^7 of it), half an ulp each of the table and of the last
+    multiply-add.
+
+    With q = k r, k next to log2 e, log2 x is e - log2 (c / k) + q + q P(q), of which the last sum alone is kept in two parts.
+    """
+    table = coefficients(FAST)["power"]
+    exponent, significand = logarithm.apart(b, x)
+    index = b.bits(significand).lshr(19)
+    whole = exponent + look_up(b, "fast_power_high", table["hi"], index)  # exact
+    q = b.fma(significand, look_up(b, "fast_power_c", table["c"], index), -table["k"])
+    rest = b.horner(q, table["rest"])
+    high = whole + b.fma(q, rest, q)
+    low = b.fma(q, rest, q - (high - whole)) + look_up(b, "fast_power_low", table["lo"], index)
+    shifted = b.fma(y, high, SIXTEENTHS)
+    n = shifted - SIXTEENTHS
+    f = b.fma(y, low, b.fma(y, high, -n))
+    return power.finished(b, x, y, power.Exponent(n, 1.0, b.bits(shifted), f * b.horner(f, table["exponential"])))
 
 
 def _half_turn(b: Builder, x: Value, n: Value) -> Value:

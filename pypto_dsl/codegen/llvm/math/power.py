@@ -8,6 +8,7 @@ e^p is a power of two with a table's sixteenths, times a polynomial of what is l
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Value
 from pypto_dsl.codegen.llvm.math.logarithm import apart
@@ -24,10 +25,20 @@ from pypto_dsl.codegen.llvm.math.tables import (
     scale,
 )
 
-# A result whose scaled logarithm is below this in magnitude is a normal number: its power of two is added to the exponent's bits.
-NORMAL_RESULT = 43.375
-# A result whose scaled logarithm is beyond this is 0 or inf; within, `scale` rounds it right, into the subnormals too.
-LARGE_RESULT = 86.5
+# A result whose logarithm to the base 2 is below this in magnitude is a normal number: its power of two is added to the exponent's bits.
+NORMAL_RESULT = 125.0
+# A result whose logarithm is beyond this is 0 or inf; within, `scale` rounds it right, into the subnormals too.
+LARGE_RESULT = 249.5
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """y log2 |x| = ``product`` / ``unit``, nearly; and 2^of it = 2^(n/16) (1 + ``growth``), with n in the last bits of ``word``."""
+
+    product: Value
+    unit: float
+    word: Value
+    growth: Value
 
 
 def _log(b: Builder, x: Value) -> tuple[Value, Value]:
@@ -66,16 +77,22 @@ def pow(b: Builder, x: Value, y: Value) -> Guarded:
     f = b.fma(y, low, b.fma(y, high, -steps))
     word = b.bits(shifted)
     growth = b.fma(f, b.horner(f, data["exponential"]), look_up(b, "power_sixteenths_low", data["sixteenths_low"], word))
+    return finished(b, x, y, Exponent(product, 16 * data["step"], word, growth))
+
+
+def finished(b: Builder, x: Value, y: Value, exponent: Exponent) -> Guarded:
+    """x^y by C99 of its logarithm."""
+    word, growth = exponent.word, exponent.growth
     power = _two_to(b, word, word)
     fast = b.fma(power, growth, power)
 
     def mended() -> Value:
-        n = (word - ROUNDING_BITS) >> 4
+        n = (word << 10) >> 14  # without the rounding constant's bits, and without the sixteenths
         root = _two_to(b, word, word & 15)
         scaled = scale(b, b.fma(root, growth, root), b.from_bits(n + ROUNDING_BITS, "float"), b.convert("sitofp", n, "float"))
-        return _special(b, x, y, product, scaled)
+        return _special(b, x, y, exponent, scaled)
 
-    return Guarded(fast, _size(b, x, product), b.bits(b.constant(x.type, NORMAL_RESULT)), mended, "pow")
+    return Guarded(fast, _size(b, x, exponent.product), b.bits(b.constant(x.type, NORMAL_RESULT * exponent.unit)), mended, "pow")
 
 
 def _size(b: Builder, x: Value, product: Value) -> Value:
@@ -86,8 +103,8 @@ def _size(b: Builder, x: Value, product: Value) -> Value:
     return b.select(outside, -1, b.bits(magnitude(b, product)))
 
 
-def _special(b: Builder, x: Value, y: Value, product: Value, power: Value) -> Value:
-    """x^y by ``power``, which is |x|^y where ``product``, its scaled logarithm, is within LARGE_RESULT; ordinary lanes keep their bits.
+def _special(b: Builder, x: Value, y: Value, exponent: Exponent, power: Value) -> Value:
+    """x^y by ``power``, which is |x|^y where its logarithm is within LARGE_RESULT; ordinary lanes keep their bits.
 
     Bases are told apart by their bits, because floating-point operations on subnormals are slow. NaN in y needs no test.
     """
@@ -95,9 +112,9 @@ def _special(b: Builder, x: Value, y: Value, product: Value, power: Value) -> Va
     size = word & 0x7FFFFFFF
     zero, infinite = b.compare("eq", size, 0), b.compare("eq", size, 0x7F800000)
     logarithm = b.select(zero, b.constant(type, -INFINITY), INFINITY)
-    product = b.select(zero | infinite, y * logarithm, product)
+    product = b.select(zero | infinite, y * logarithm, exponent.product)
     limit = b.select(b.compare("ogt", product, 0.0), b.constant(type, INFINITY), 0.0)
-    size_of_result = b.select(b.compare("oge", magnitude(b, product), LARGE_RESULT), limit, power)
+    size_of_result = b.select(b.compare("oge", magnitude(b, product), LARGE_RESULT * exponent.unit), limit, power)
     whole, odd = _parity(b, y)
     signed = b.from_bits(b.bits(size_of_result) ^ b.select(odd, word & -0x80000000, 0), "float")
     root_of_negative = b.compare("slt", word, 0) & ~(whole | zero | infinite)
@@ -146,26 +163,29 @@ SPECIAL_EXPONENTS: dict[float, Callable[[Builder, Value], Value]] = {
 }
 
 
-def pow_literal(b: Builder, x: Value, exponent: float) -> Value | Guarded:
-    """x^exponent for an exponent known now; ``exponent`` is an f32 number."""
+Power = Callable[[Builder, Value, Value], Guarded]
+
+
+def pow_literal(b: Builder, x: Value, exponent: float, other: Power = pow) -> Value | Guarded:
+    """x^exponent for an exponent known now, by ``other`` unless it is a special one; ``exponent`` is an f32 number."""
     special = SPECIAL_EXPONENTS.get(exponent)
     if special is None:
-        return pow(b, x, b.constant(x.type, exponent))
+        return other(b, x, b.constant(x.type, exponent))
     return special(b, x)
 
 
-def pow_uniform(b: Builder, x: Value, exponent: Value) -> Value:
+def pow_uniform(b: Builder, x: Value, exponent: Value, other: Power = pow) -> Value:
     """x^exponent for one run-time f32 exponent (a scalar): the branch is the same for every lane and every turn."""
     after = b.label("pow.end")
     results: list[tuple[Value, str]] = []
     for number, special in SPECIAL_EXPONENTS.items():
-        here, other = b.label("pow.special"), b.label("pow.other")
-        b.branch(b.compare("oeq", exponent, number), here, other)
+        here, following = b.label("pow.special"), b.label("pow.other")
+        b.branch(b.compare("oeq", exponent, number), here, following)
         b.place(here)
         results.append((special(b, x), b.block))
         b.jump(after)
-        b.place(other)
-    other_power = b.settled([pow(b, x, b.splat(exponent, x.type.lanes))])[0]
+        b.place(following)
+    other_power = b.settled([other(b, x, b.splat(exponent, x.type.lanes))])[0]
     results.append((other_power, b.block))
     b.jump(after)
     b.place(after)
