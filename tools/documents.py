@@ -211,8 +211,7 @@ def accuracy_page() -> str:
              "|---|---:|---:|---|---:|---:|---|"]
     for name in names:
         if found := records.get(("f32", name)):
-            inputs = f"{found['count']:,} pairs" if found["inputs"] == "grid" else found["inputs"]
-            lines.append(_swept(name, f"{_limit(name, 'f32'):g}", *_found(found, 9, inputs), f"{found['revision']}, {found['date']}"))
+            lines.append(_swept(name, f"{_limit(name, 'f32'):g}", *_found(found, 9, _inputs(found)), f"{found['revision']}, {found['date']}"))
     lines += ["", *AFTER_SINGLE.split("\n")]
     for name in names:
         pair = [records[dtype, name] for dtype in ("f16", "bf16") if (dtype, name) in records]
@@ -230,13 +229,18 @@ def accuracy_page() -> str:
     bounds = targets.load("llvm-cpu").table("fast")["bounds"]["f32"]
     for found in json.loads(FAST_RESULTS.read_text(encoding="utf-8")):
         name = found["operation"]
-        lines.append(_swept(name, f"{bounds[name.removesuffix('_tanh')]:g}", *_found(found, 9, found["inputs"]),
+        lines.append(_swept(name, f"{bounds[name.removesuffix('_tanh')]:g}", *_found(found, 9, _inputs(found)),
                             f"{records['f32', name]['worst']:g}", f"{found['revision']}, {found['date']}"))
     return "\n".join(lines) + "\n"
 
 
 def _swept(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _inputs(found: Mapping[str, Any]) -> str:
+    """How much was swept."""
+    return f"{found['count']:,} pairs" if found["inputs"] == "grid" else str(found["inputs"])
 
 
 def _found(found: Mapping[str, Any], digits: int, *between: str) -> tuple[str, ...]:
