@@ -211,7 +211,8 @@ def accuracy_page() -> str:
              "|---|---:|---:|---|---:|---:|---|"]
     for name in names:
         if found := records.get(("f32", name)):
-            lines.append(_swept(name, f"{_limit(name, 'f32'):g}", *_found(found, 9, _inputs(found)), f"{found['revision']}, {found['date']}"))
+            revision = f"{found['revision']}, {found['date']}"
+            lines.append(_swept(name, f"{_limit(name, 'f32'):g}", *_found(found, 9, _inputs(found)), revision))
     lines += ["", *AFTER_SINGLE.split("\n")]
     for name in names:
         pair = [records[dtype, name] for dtype in ("f16", "bf16") if (dtype, name) in records]
