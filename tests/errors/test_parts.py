@@ -34,7 +34,12 @@ def test_a_target_without_operations(name: str) -> None:
         legalize(graph, bare)
     except pypto.KernelError as refused:
         found = refused.diagnostic
+        if "op" not in found.fields:  # the target has no tensors of what the operation makes
+            assert found.code == "PT502" and found.message.startswith(f"the result of {name} is ") and "has no tensors of" in found.message
+            return
         missing = found.fields["op"]
         assert found.code == "PT502" and (missing in (name, "cast") or f"a part of {name}," in found.message), found.message
-        assert "cast the operands" not in found.help and f"no {missing}" in found.notes[0]
+        assert "cast the operands" not in found.help
+        conversion = "has no such conversion" in found.message and found.notes[0] == "tt-wormhole converts f32 to nothing; nothing to bool"
+        assert conversion or f"no {missing}" in found.notes[0], found.render()
         assert "  " not in found.message
