@@ -14,7 +14,7 @@ from pypto_dsl.compiler.dtypes import BF16, F16, F32, F64, I8, I32, DType
 from pypto_dsl.compiler.graph import Builder, Graph, Symbol, Value, tensor_type
 from pypto_dsl.compiler.index import Index, var
 from pypto_dsl.compiler.ops import REGISTRY
-from pypto_dsl.compiler.ops.definition import building
+from pypto_dsl.compiler.ops.recording import building
 from pypto_dsl.compiler.passes.fuse import fuse
 from pypto_dsl.compiler.passes.legalize import legalize
 from pypto_dsl.compiler.passes.promote import promote
