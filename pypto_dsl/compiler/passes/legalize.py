@@ -54,8 +54,10 @@ def _check_tensors(graph: Graph, target: Target) -> None:
     formats = target.table("formats")
     if not formats:
         return
-    used = [value for op in walk(graph.body) for value in (*op.operands, *op.results)]
-    found = next((v for v in (*used, *graph.parameters) if v.type.rank and v.type.dtype.name not in formats), None)
+    read = {value for op in walk(graph.body) for value in op.operands}
+    made = (value for op in walk(graph.body) for value in op.results)  # promotion's casts among them, so behind the parameters
+    candidates = (*(p for p in graph.parameters if p in read), *made, *graph.parameters)
+    found = next((v for v in candidates if v.type.rank and v.type.dtype.name not in formats), None)
     if found is None:
         return
     readers = (op for op in walk(graph.body) if found in op.operands)
