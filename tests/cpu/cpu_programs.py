@@ -73,6 +73,7 @@ KERNELS: dict[str, Kernel] = {
     # exp(x - max): the difference's rounding weighs |x - max| in the result
     "softmax": Kernel(lambda x: R["softmax"](x, -1), (("x", F32, (M, N)),), _softmax, 1,
                       lambda x: _softmax(x) * (8 + np.abs(x - x.max(axis=-1, keepdims=True)))),
+    "softmax_bf16": Kernel(lambda x: R["softmax"](x, -1), (("x", BF16, (M, N)),), _softmax, 0.51),
     "layer_norm": Kernel(R["layer_norm"], (("x", F32, (M, N)), ("g", F32, (N,)), ("b", F32, (N,))), _layer_norm, 8,
                          lambda x, g, b: np.abs(_layer_norm(x, g, b)) + np.abs(g) + np.abs(b) + 1),
     "pow_literal": Kernel(lambda x: R["pow"](R["abs"](x), 2.5), (("x", F32, (M, N)),), lambda x: np.abs(x) ** 2.5, 1),

@@ -136,6 +136,13 @@ def test_writing_past_the_caches_does_not_change_bits(name: str, level: str) -> 
     assert all(other == first for other in others)
 
 
+@pytest.mark.skipif("avx512" not in LEVELS, reason="LLVM loses the stores of that level")
+@pytest.mark.parametrize("name", [name for name in KERNELS if name.startswith(("softmax", "rms_norm"))])
+def test_results_of_rows_go_past_the_caches(name: str) -> None:
+    program = Executable(lower(graph(name, KERNELS[name])), level="avx512")
+    assert "vmovnt" in jit.compile_assembly(program.text, program.machine)
+
+
 def test_the_module_asks_how_much_is_written_past_the_caches() -> None:
     """The text is the same on every machine: a word holds what fits the usual cache until the loader stores what fits this one."""
     program = Executable(lower(graph("add", KERNELS["add"])))

@@ -25,17 +25,24 @@ class Known(Flag):
     SHORT = 1  # a NaN has no payload beyond bf16's bits
     QUIET = 2  # a NaN is quiet
     EXACT = 4  # a number is a bf16 number
+    UNTIED = 8  # a number is not halfway between two bf16 numbers
 
 
-BF16_NUMBER = Known.SHORT | Known.EXACT
+ROUNDED_TO = "rounded_to"  # the note that `shortened` makes
+
+BF16_NUMBER = Known.SHORT | Known.EXACT | Known.UNTIED
 EVERYTHING = BF16_NUMBER | Known.QUIET
 
 # Operations that give one of their operands, its sign aside.
 SELECTING = frozenset({"maximum", "minimum", "abs", "neg", "where", "positive"})
 # Operations whose every NaN is an operand's made quiet, or a new one without payload, at every feature level.
 ARITHMETIC = frozenset({
-    "add", "sub", "mul", "div", "square", "reciprocal", "sqrt", "exp", "exp2", "tanh", "sigmoid", "silu", "gelu", "pow", "mac",
+    "add", "sub", "mul", "div", "square", "reciprocal", "sqrt", "exp", "exp2", "log", "log2", "log10", "log1p", "sin", "cos", "tan",
+    "tanh", "sigmoid", "silu", "gelu", "pow", "mac",
 })
+# Functions of whose `shortened` results none is halfway between bf16 numbers, as 2^-134, halves of subnormal numbers and the sine of one
+# large number are.
+UNTIED = frozenset({"exp", "log", "log2", "log10", "cos", "tanh"})
 
 
 def facts(op: t.BlockOp, known: Mapping[str, Known], sources: Mapping[str, DType]) -> Known:
@@ -49,7 +56,9 @@ def facts(op: t.BlockOp, known: Mapping[str, Known], sources: Mapping[str, DType
         return operands[0]
     if op.name in SELECTING:
         return reduce(and_, operands)
-    return Known.SHORT | Known.QUIET if op.name in ARITHMETIC and all(Known.SHORT in o for o in operands) else Known.NOTHING
+    untied = op.name in UNTIED and dict(op.attributes).get(ROUNDED_TO) == dtypes.BF16.name
+    fact = Known.UNTIED if untied else Known.NOTHING
+    return fact | Known.SHORT | Known.QUIET if op.name in ARITHMETIC and all(Known.SHORT in o for o in operands) else fact
 
 
 def _operand(operand: t.Operand, known: Mapping[str, Known], sources: Mapping[str, DType]) -> Known:
@@ -71,8 +80,6 @@ def _by_dtype(dtype: DType, known: Known) -> Known:
 
 
 # ---- functions that are rounded ------------------------------------------------------------------------------------------
-
-ROUNDED_TO = "rounded_to"
 
 
 def shortened(block: t.Block, names: Container[str]) -> t.Block:

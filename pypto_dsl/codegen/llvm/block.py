@@ -14,6 +14,7 @@ from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
 from pypto_dsl.codegen.llvm.elements import memory_element
 from pypto_dsl.codegen.llvm.indexing import View, address, evaluate, zero
 from pypto_dsl.codegen.llvm.lanes import Context, Key, Lanes, Position, key, load_vector, store_vector
+from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, as_index, var
@@ -72,7 +73,7 @@ def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStat
     """Write the loops of one Block. ``columns`` holds the states of its reductions down the rows."""
     if block.text:
         b.comment(block.text + (f" ({block.span})" if block.span else ""))
-    block = rounded_once(shortened(block, intrinsics.SHORT) if b.level.permutes_tables else block)
+    block = rounded_once(shortened(block, intrinsics.short_at(b.level)))
     turned = not block.reduces and block.cols.constant == 1 and block.rows.constant != 1
     context = replace(context, turned=turned)
     rows, cols = (block.cols, block.rows) if turned else (block.rows, block.cols)
@@ -159,9 +160,9 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
         """Write up to the first column whose address is a multiple of the vector."""
         size = output.dtype.itemsize
         start = b.convert("ptrtoint", address(b, output, row, zero(b)), "i64")
-        unit = 2 * width if paired else width
+        unit = 2 * width if output.dtype is dtypes.BF16 else width
         head = b.intrinsic("llvm.smin", ((-start).lshr(size.bit_length() - 1)) & (unit - 1), count)
-        if paired:
+        if unit > width:
             b.loop(0, head, width, lambda i, _: step([i], b.lane_mask(i, head, width)), hint="head")
         else:
             b.when(b.compare("ne", head, 0), lambda: step([zero(b)], b.lane_mask(0, head, width)), "head")
@@ -218,8 +219,9 @@ def _written(lanes: Lanes, row: Value, columns: Sequence[Value], mask: Value | N
         return every
     positions = [Position(row, column, mask) for column in columns]
     every = lanes.at(*positions)
-    for position, values in zip(positions, every, strict=True):
-        lanes.write(values, position, past_caches)
+    together = 2 if mask is None and len(columns) % 2 == 0 else 1
+    for k in range(0, len(every), together):
+        lanes.write(every[k:k + together], positions[k], past_caches)
     return every
 
 

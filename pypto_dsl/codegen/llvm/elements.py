@@ -76,7 +76,8 @@ def widen_bf16(b: Builder, value: Value) -> Value:
 def narrow_bf16(b: Builder, value: Value, known: Known = Known.NOTHING) -> Value:
     """f32 to bf16 bits, nearest even, subnormals kept; a NaN stays a (quiet) NaN. What is ``known`` saves steps, never changes bits."""
     bits = b.bits(value)
-    rounded = bits if Known.EXACT in known else (bits + 0x7FFF) + (bits.lshr(16) & 1)
+    nearest = bits + 0x8000 if Known.UNTIED in known else (bits + 0x7FFF) + (bits.lshr(16) & 1)
+    rounded = bits if Known.EXACT in known else nearest
     # a quiet NaN whose lower half is 0 passes through the rounding as it is
     if Known.SHORT | Known.QUIET not in known:
         rounded = b.select(b.compare("uno", value, value), bits | 0x00400000, rounded)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from pypto_dsl.codegen.llvm import elements
 from pypto_dsl.codegen.llvm.bfloat import ROUNDED_TO, Known
 from pypto_dsl.codegen.llvm.builder import I1, I32, Builder, Guarded, Value
+from pypto_dsl.codegen.llvm.features import FeatureLevel
 from pypto_dsl.codegen.llvm.math import (
     division,
     double,
@@ -30,6 +31,7 @@ from pypto_dsl.compiler.dtypes import BY_NAME, DType
 from pypto_dsl.compiler.errors import error as refusal
 from pypto_dsl.compiler.graph import TIER
 from pypto_dsl.compiler.span import Span
+from pypto_dsl.compiler.tile_ir.nodes import BlockOp
 
 
 @dataclass(frozen=True)
@@ -201,24 +203,12 @@ def _ldexp(b: Builder, use: Use) -> Value:
     return (double.ldexp if whole else double.ldexp_real)(b, x, exponent)
 
 
-def _gelu(b: Builder, use: Use) -> Value | Guarded:
-    single = use.sources[0] is dtypes.F32
-    tangent = use.attributes.get("approximate", "none") == "tanh"
-    if not single:
-        return (double.gelu_tanh if tangent else double.gelu_erf)(b, use.operands[0])
-    return (error.gelu_tanh if tangent else error.gelu_erf)(b, use.operands[0], use.rounded_to)
+def _gelu(single: Mapping[str, Function], double_precision: Mapping[str, Function]) -> Writer:
+    return lambda b, use: (single if use.sources[0] is dtypes.F32 else double_precision)[_gelu_form(use)](b, use.operands[0])
 
 
-def _tanh(b: Builder, use: Use) -> Value:
-    intervals = short.form("tanh", use.rounded_to)
-    if intervals is not None:
-        return short.tanh(b, use.operands[0], intervals)
-    return exponential.tanh(b, use.operands[0]) if use.sources[0] is dtypes.F32 else double.per_lane(b, "tanh", use.operands[0])
-
-
-def _silu(b: Builder, use: Use) -> Value | Guarded:
-    x = use.operands[0]
-    return exponential.silu(b, x, use.rounded_to) if use.sources[0] is dtypes.F32 else double.silu(b, x)
+def _gelu_form(use: Use) -> str:
+    return "gelu_tanh" if use.attributes.get("approximate", "none") == "tanh" else "gelu_erf"
 
 
 def _cast(b: Builder, use: Use) -> Value:
@@ -265,10 +255,11 @@ WRITERS: dict[str, Writer] = {
     "cos": _function(trigonometric.cos, "cos"),
     "tan": _function(trigonometric.tan, "tan"),
     "erf": _function(error.erf, "erf"),
-    "tanh": _tanh,
+    "tanh": _by_precision(exponential.tanh, lambda b, x: double.per_lane(b, "tanh", x)),
     "sigmoid": _by_precision(exponential.sigmoid, double.sigmoid),
-    "silu": _silu,
-    "gelu": _gelu,
+    "silu": _by_precision(exponential.silu, double.silu),
+    "gelu": _gelu({"gelu_tanh": error.gelu_tanh, "gelu_erf": error.gelu_erf},
+                  {"gelu_tanh": double.gelu_tanh, "gelu_erf": double.gelu_erf}),
     "sqrt": _unary(root.sqrt),
     "rsqrt": _by_precision(root.rsqrt, double.rsqrt),
     **{name: _wide(name) for name in (*wide.FUNCTIONS, "mish", "logit")},
@@ -313,8 +304,29 @@ HEAVY = {
 # Of these, what is written for vectors of any number of lanes; the others have tables and functions for the level's own.
 ANY_WIDTH = frozenset({"ldexp", "rsqrt"})
 
-# Operations that have a shorter form where their result is only rounded to the 16-bit dtype of their operand.
-SHORT = frozenset({"tanh", "gelu", "silu"})
+
+def _short(b: Builder, name: str, use: Use, dtype: DType) -> Value | Guarded:
+    return short.FUNCTIONS[_gelu_form(use) if name == "gelu" else name](b, use.operands[0], dtype)
+
+
+# Operations that have a shorter form where their result is only rounded to the 16-bit dtype of their operand, and as above how many
+# vectors of them are worth working on at the same time.
+SHORT = {
+    "tanh": 4, "gelu": 2, "silu": 4, "exp": 4, "exp2": 4, "log": 2, "log2": 2, "log10": 2, "sin": 2, "cos": 2,
+}
+
+# Of them, what takes longer than the f32 function where a table is permuted eight entries at a time.
+MANY_TABLES = frozenset({"silu"})
+
+
+def short_at(level: FeatureLevel) -> Set[str]:
+    """The operations that have a shorter form worth writing at a level."""
+    return SHORT.keys() - MANY_TABLES if level.permutes_eights else SHORT.keys()
+
+
+def together(op: BlockOp) -> int | None:
+    """How many vectors of an operation are worth working on at the same time, where it costs tens of instructions."""
+    return (SHORT if ROUNDED_TO in dict(op.attributes) else HEAVY).get(op.name)
 
 
 def write(b: Builder, name: str, use: Use) -> Value:
@@ -324,7 +336,9 @@ def write(b: Builder, name: str, use: Use) -> Value:
 
 def write_together(b: Builder, name: str, uses: Sequence[Use]) -> list[Value]:
     """One operation at independent places, with the instructions taking turns; PT502 as above."""
-    cheaper = TIER in uses[0].attributes
+    dtype, cheaper = uses[0].rounded_to, TIER in uses[0].attributes
+    if dtype is not None and not (cheaper and name in MANY_TABLES):  # bits with `precision="fast"` are those of all levels
+        return b.settled(b.woven([lambda use=use: _short(b, name, use, dtype) for use in uses]))  # type: ignore[misc]
     writer = (FAST if cheaper else WRITERS).get(name)
     if writer is None:
         raise refusal("PT502", f"the CPU target does not have `{name}`", uses[0].span)

@@ -103,7 +103,7 @@ class Lanes:
 
     def heavy(self) -> bool:
         """Whether a vector costs tens of instructions."""
-        return any(op.name in intrinsics.HEAVY and self.levels[op.result] == LANE for op in self.block.ops)
+        return bool(self._together())
 
     def moves(self) -> bool:
         """Whether the Block moves 32-bit elements, with no more operations than it has streams of memory, all for vectors of any width."""
@@ -116,9 +116,13 @@ class Lanes:
 
     def together(self) -> int:
         """How many vectors are worth working on at the same time."""
-        counts = [intrinsics.HEAVY[op.name] for op in self.block.ops if op.name in intrinsics.HEAVY and self.levels[op.result] == LANE]
         alone = len(self.block.ops) > _LONG_BLOCK or any(d is dtypes.F64 for d in self.dtypes.values())
-        return 1 if alone else min(*(counts or [_LIGHT]), self.b.level.vectors_together)
+        return 1 if alone else min(*(self._together() or [_LIGHT]), self.b.level.vectors_together)
+
+    def _together(self) -> list[int]:
+        """The counts of the operations that cost tens of instructions a vector."""
+        counts = [intrinsics.together(op) for op in self.block.ops if self.levels[op.result] == LANE]
+        return [count for count in counts if count is not None]
 
     # -- levels above the lanes ------------------------------------------------------------------------------------------
 
@@ -168,12 +172,21 @@ class Lanes:
                     values[op.result] = result
         return [*places]
 
-    def write(self, values: Mapping[Key, Value], position: Position, past_caches: bool = False) -> None:
-        """Store the Block's outputs; ``past_caches`` needs addresses aligned to the vector."""
+    def write(self, neighbours: Sequence[Mapping[Key, Value]], position: Position, past_caches: bool = False) -> None:
+        """Store the Block's outputs of one vector, or of two side by side; ``past_caches`` needs addresses aligned to them.
+
+        Two vectors of bf16 are stored as one: they come from the upper halves of words, which one permutation takes from both, and LLVM
+        would merge stores of each with what narrows it and then not let them go past the caches.
+        """
+        b = self.b
         for output in self.block.writes:
             view = self._view(output.buffer)
-            stored = elements.to_memory(self.b, values[key(output.value)], output.buffer.dtype)
-            store_vector(self.b, stored, view, position, past_caches)
+            stored = [elements.to_memory(b, values[key(output.value)], output.buffer.dtype) for values in neighbours]
+            if len(stored) == 2 and view.dtype is dtypes.BF16 and view.column_stride.name == "1":
+                stored = [_upper_halves(b, stored[0], stored[1])]
+            for k, value in enumerate(stored):
+                column = position.column + k * self.width if k else position.column
+                store_vector(b, value, view, Position(position.row, column, position.mask), past_caches)
 
     def single_output(self) -> View | None:
         """The output of a Block that writes just one, when it lies densely along the lanes."""
@@ -275,6 +288,14 @@ class Lanes:
             return b.convert("trunc", word.lshr(16) if position.half else word, "i16")
         loaded = load_vector(b, view, Position(row, column, position.mask), self.width)
         return elements.from_memory(b, loaded, view.dtype)
+
+
+def _upper_halves(b: Builder, first: Value, second: Value) -> Value:
+    """Two vectors of bf16 as one, written so that LLVM sees where they come from."""
+    width = first.type.lanes
+    halves = Type("i16", 2 * width)
+    words = [b.emit(halves, f"bitcast {(b.convert('zext', value, 'i32') << 16).typed} to {halves}") for value in (first, second)]
+    return b.shuffle(words[0], words[1], range(1, 4 * width, 2))
 
 
 def load_vector(b: Builder, view: View, position: Position, width: int) -> Value:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Value
-from pypto_dsl.codegen.llvm.math import short
 from pypto_dsl.codegen.llvm.math.exponential import exp_parts, expm1_reduced, over_one_plus, reduce, scaled_exp
+from pypto_dsl.codegen.llvm.math.intervals import Intervals, gated
 from pypto_dsl.codegen.llvm.math.tables import (
     INFINITY,
     SINGLE,
@@ -26,7 +26,6 @@ from pypto_dsl.codegen.llvm.math.tables import (
     two_sum,
     two_sum_ordered,
 )
-from pypto_dsl.compiler.dtypes import DType
 
 
 def erf(b: Builder, x: Value) -> Value:
@@ -38,21 +37,20 @@ def erf(b: Builder, x: Value) -> Value:
     return b.select(b.compare("olt", a, 0.927734375), small, copysign(b, large, x))
 
 
-def gelu_erf(b: Builder, x: Value, rounded_to: DType | None = None) -> Guarded:
-    """x Phi(x) with the exact normal distribution; ``rounded_to`` is the 16-bit dtype of x that the result is rounded to."""
-    return gelu_by_intervals(b, x, "gelu_erf", SINGLE, rounded_to)
+def gelu_erf(b: Builder, x: Value) -> Guarded:
+    """x Phi(x) with the exact normal distribution."""
+    return gelu_by_intervals(b, x, "gelu_erf", SINGLE)
 
 
-def gelu_tanh(b: Builder, x: Value, rounded_to: DType | None = None) -> Guarded:
-    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); ``rounded_to`` as above."""
-    return gelu_by_intervals(b, x, "gelu_tanh", SINGLE, rounded_to)
+def gelu_tanh(b: Builder, x: Value) -> Guarded:
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
+    return gelu_by_intervals(b, x, "gelu_tanh", SINGLE)
 
 
-def gelu_by_intervals(b: Builder, x: Value, name: str, file: str, rounded_to: DType | None = None) -> Guarded:
-    """A form of gelu by the intervals of ``file``, or by its short form for a dtype."""
+def gelu_by_intervals(b: Builder, x: Value, name: str, file: str) -> Guarded:
+    """A form of gelu by the intervals of ``file``."""
     found = coefficients(file)[f"{name}_intervals"]
-    intervals = short.form(name, rounded_to) or short.Intervals(f"{name}_of_{len(found['tables'])}", **found)
-    return short.gated(b, x, intervals, name, EVERYWHERE[name])
+    return gated(b, x, Intervals(f"{name}_of_{len(found['tables'])}", **found), name, EVERYWHERE[name])
 
 
 def _gelu_erf_everywhere(b: Builder, x: Value) -> Value:

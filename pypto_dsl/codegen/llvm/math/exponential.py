@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pypto_dsl.codegen.llvm.builder import Builder, Guarded, Module, Value
-from pypto_dsl.codegen.llvm.math import short
 from pypto_dsl.codegen.llvm.math.tables import (
     ROUNDING,
     at_least,
@@ -27,7 +26,6 @@ from pypto_dsl.codegen.llvm.math.tables import (
     two_sum,
     two_sum_ordered,
 )
-from pypto_dsl.compiler.dtypes import DType
 
 LOG2_E = 1.4426950408889634
 LN_2 = 0.6931471805599453
@@ -137,14 +135,8 @@ def sigmoid(b: Builder, x: Value) -> Guarded:
     return logistic(b, x, 1.0 / _one_plus_exp(b, x), "sigmoid")
 
 
-def silu(b: Builder, x: Value, rounded_to: DType | None = None) -> Guarded:
-    """x/(1 + e^-x), at most 2 ulp in both tails; silu(-inf) is NaN, as inf/inf is.
-
-    ``rounded_to`` is the 16-bit dtype of x that the result is rounded to.
-    """
-    intervals = short.form("silu", rounded_to)
-    if intervals is not None:
-        return short.gated(b, x, intervals, "silu", _silu_everywhere)
+def silu(b: Builder, x: Value) -> Guarded:
+    """x/(1 + e^-x), at most 2 ulp in both tails; silu(-inf) is NaN, as inf/inf is."""
     return logistic(b, x, x / _one_plus_exp(b, x), "silu")
 
 

@@ -127,12 +127,12 @@ def _log10(b: Builder, part: Split) -> Value:
     return product + (product_low + b.fma(high, factor_low, low * factor))
 
 
-def _limits(b: Builder, x: Value, value: Value) -> Value:
+def limits(b: Builder, x: Value, value: Value) -> Value:
     """The logarithm of zeros, negatives, infinity and NaN in place of ``value``: only subnormals have to be computed again."""
     value = b.select(b.compare("oeq", x, INFINITY), x, value)
     value = b.select(b.compare("oeq", x, 0.0), b.constant(x.type, -INFINITY), value)
     value = b.select(b.compare("olt", x, 0.0), b.constant(x.type, NAN), value)
-    return b.select(b.compare("uno", x, x), x, value)
+    return b.select(b.compare("uno", x, x), x + x, value)
 
 
 Core = Callable[[Builder, Value, Value | None], Value]
@@ -147,14 +147,14 @@ def guarded(name: str, core: Core) -> Callable[[Builder, Value], Guarded]:
         subnormal = b.compare("olt", x, 2.0**-126)
         inside = b.select(subnormal, x * 2.0**32, x)
         value = core(b, inside, b.select(subnormal, b.constant(x.type, -32.0), 0.0))
-        value = _limits(b, x, value)
+        value = limits(b, x, value)
         return b.finish(f"{x.type} @{name}_cold({x.type} %x) noinline cold", value)
 
     def function(b: Builder, x: Value) -> Guarded:
         fast = core(b, x, None)
 
         def mended() -> Value:
-            full = Guarded(_limits(b, x, fast), outside, SUBNORMAL, lambda: _call_cold(b, name, cold, x), f"{name}.full")
+            full = Guarded(limits(b, x, fast), outside, SUBNORMAL, lambda: _call_cold(b, name, cold, x), f"{name}.full")
             return b.settled([full])[0]
 
         outside = b.bits(x) - FIRST_NORMAL
@@ -182,7 +182,7 @@ def log(b: Builder, x: Value) -> Guarded:
     r = b.fma(significand, look_up(b, "log_c", table["c"], index), -1.0)
     total, total_low = two_sum_ordered(b, whole, r)
     fast = total + (total_low + b.fma(r * r, b.horner(r, polynomial("log_square")), whole_low))
-    return Guarded(fast, b.bits(x) - 1, INFINITE - 1, lambda: _limits(b, x, fast), "log")
+    return Guarded(fast, b.bits(x) - 1, INFINITE - 1, lambda: limits(b, x, fast), "log")
 
 
 log2 = guarded("log2", lambda b, x, adjust: _log2(b, split(b, x, adjust)))
@@ -204,4 +204,4 @@ def log1p(b: Builder, x: Value) -> Value:
     value = b.select(b.compare("oeq", x, INFINITY), x, value)
     value = b.select(b.compare("oeq", x, -1.0), b.constant(x.type, -INFINITY), value)
     value = b.select(b.compare("olt", x, -1.0), b.constant(x.type, NAN), value)
-    return b.select(b.compare("uno", x, x), x, value)
+    return b.select(b.compare("uno", x, x), x + x, value)
