@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import subprocess
 import sys
@@ -45,6 +46,20 @@ def test_many_python_threads_at_once() -> None:
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_a_launcher_outlives_its_program_and_pool() -> None:
+    program = shared("add", Pool(2))
+    arrays, _ = arguments("add", BIG)
+    want, out = run("add", arrays, {}, program), np.zeros((200, 300), np.float32)
+    launch = program.launch
+    assert launch is not None
+    given = [{**arrays, "out": out}[argument.name] for argument in program.arguments]
+    del program
+    gc.collect()
+    taken = [(i, bytes(31), 10**9 + i) for i in range(10_000)]  # what was freed is used again
+    assert launch(*given) and len(taken) == 10_000
+    assert out.tobytes() == want.tobytes()
 
 
 def test_workers_sleep_and_wake() -> None:

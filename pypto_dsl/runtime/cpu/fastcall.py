@@ -27,11 +27,11 @@ class MethodDefinition(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
-def builtin(definition: MethodDefinition) -> Callable[..., Any]:
-    """The function of a definition, which must be kept as long as it is called."""
+def builtin(definition: MethodDefinition, *used: object) -> Callable[..., Any]:
+    """The function of a definition. It keeps the definition, and what its code uses, as what a method calls self."""
     make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
-    made: Callable[..., Any] = make(ctypes.addressof(definition), None, None)
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    made: Callable[..., Any] = make(ctypes.addressof(definition), (definition, *used), None)
     return made
 
 
@@ -70,7 +70,7 @@ def _float_lies_as_read(probe: float) -> bool:
 class FastCall:
     """A loaded launcher. ``function(*tensors, *numbers)`` gives True when it ran the program, False when the long way must be taken.
 
-    The objects of this class keep alive what the function uses: hold them as long as the function is called.
+    The function alone keeps alive what it uses.
     """
 
     def __init__(self, library: Library, tensors: Sequence[tuple[str, DType]], numbers: Sequence[str], pool: Pool,
@@ -90,8 +90,8 @@ class FastCall:
             table[i] = id(dtype)
         self._table = table
         self._following: list[FastCall] = []
-        self._definition = MethodDefinition(b"launch", library.address("launch"), METH_FASTCALL, None)
-        self.function: Callable[..., bool] = builtin(self._definition)
+        definition = MethodDefinition(b"launch", library.address("launch"), METH_FASTCALL, None)
+        self.function: Callable[..., bool] = builtin(definition, library, pool, self._dtypes, self._following)
 
     def follow(self, other: FastCall) -> None:
         """Let ``other``, which takes the same arguments, be asked for what this launcher does not take itself, before earlier ones."""
