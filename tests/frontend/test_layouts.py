@@ -202,3 +202,58 @@ def test_fast_kernels_read_any_strides() -> None:
         for how, laid in layouts(x):
             for got, want in zip(results(kernel(laid, y)), results(kernel(np.ascontiguousarray(laid), y)), strict=True):
                 assert got.tobytes() == want.tobytes(), (how, np.dtype(dtype).name)
+
+
+@pypto.jit
+def along_rows(x: T([D, D]), y: T([D, D])):
+    return pypto.sum(x, -1), pypto.amax(x, -1), pypto.amin(x, -1), pypto.sum(x * y, -1), pypto.prod(y, -1)
+
+
+@pypto.jit
+def down_rows(x: T([D, D]), y: T([D, D])):
+    return pypto.sum(x, 0), pypto.amax(x, 0), pypto.amin(x, 0), pypto.sum(x * y, 0), pypto.prod(y, 0)
+
+
+@pypto.jit
+def truths(x: T([D, D]), y: T([D, D])):
+    return pypto.any(x > y, -1), pypto.all(x > y, 0), pypto.any(x > y, 0), pypto.all(x > y, -1)
+
+
+@pypto.jit
+def averages(x: T([D, D]), y: T([D, D])):
+    return pypto.mean(x, -1), pypto.mean(x + y, 0), pypto.var(x, -1), pypto.sum(pypto.exp(x), 0), pypto.sum(pypto.exp(x), -1)
+
+
+# Beyond a block of sums in either direction, with whole and partial squares and vectors of rows behind it
+REDUCED = ((1, 1), (3, 5), (67, 39), (16, 300), (257, 65), (513, 17), (7, 4161), (4097, 9), (70, 9000))
+
+
+@pytest.mark.parametrize("shape", REDUCED)
+@pytest.mark.parametrize("kernel", [along_rows, down_rows, truths, averages], ids=lambda k: k.__name__)
+def test_reductions_where_they_lie(kernel: Callable[..., Any], shape: tuple[int, int]) -> None:
+    """Matrices that lie along their columns, one of two or both, a NaN and a negative zero among them."""
+    dtypes = FLOATS if kernel is averages else DTYPES
+    for i, dtype in enumerate(dtypes):
+        x, y = values(shape, dtype, i), values(shape, dtype, i + 100)
+        if np.dtype(dtype).kind not in "iu":
+            x[0, 0] = -0.0
+            x[shape[0] // 2, shape[1] // 3] = -np.nan if i % 2 else np.nan
+        want = [r.tobytes() for r in results(kernel(x, y))]
+        for a, b in ((np.asfortranarray(x), y), (x, np.asfortranarray(y)), (np.asfortranarray(x), window(y.T.copy()).T)):
+            assert [r.tobytes() for r in results(kernel(a, b))] == want, np.dtype(dtype).name
+
+
+def test_an_extreme_has_one_nan() -> None:
+    """Which of several NaNs reaches the result depends on the order in which they are looked at, which no layout and no length decides."""
+    x = values((300, 700), F)
+    x.view(np.uint32)[::7, ::3] = 0x7FC12345
+    x.view(np.uint32)[::5, ::4] = 0xFFC00077
+    for axis in (0, -1):
+        @pypto.jit
+        def extremes(x: T([D, D])):
+            return pypto.amax(x, axis), pypto.amin(x, axis)
+
+        made = [results(extremes(v)) for v in (x, np.asfortranarray(x), x[::-1], x[:, ::-1], np.asfortranarray(x[:4]), x[3:4])]
+        for k in (0, 1):
+            found = {int(n) for r in made for n in r[k].view(np.uint32)[np.isnan(r[k])]}
+            assert len(found) == 1, list(map(hex, found))

@@ -8,65 +8,20 @@ from functools import cached_property, reduce
 from operator import and_
 
 from pypto_dsl.codegen.llvm import elements, intrinsics, sums
-from pypto_dsl.codegen.llvm.along import TOGETHER, reduce_rows
 from pypto_dsl.codegen.llvm.bfloat import rounded_once, shortened
 from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
+from pypto_dsl.codegen.llvm.columns import ROWS_FROM_MEMORY, ROWS_TOGETHER, ColumnStates, reduce_along, reduce_rows, reduce_squares
 from pypto_dsl.codegen.llvm.elements import memory_element
 from pypto_dsl.codegen.llvm.indexing import View, address, evaluate, zero
-from pypto_dsl.codegen.llvm.lanes import Context, Key, Lanes, Position, key, load_vector, store_vector
+from pypto_dsl.codegen.llvm.lanes import Context, Key, Lanes, key
+from pypto_dsl.codegen.llvm.layout import reads
+from pypto_dsl.codegen.llvm.loops import UNKNOWN, each, neighbours, sweep
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
-from pypto_dsl.compiler.index import Index, as_index, var
-from pypto_dsl.compiler.summation import COLUMN_BLOCK, PARTIALS, ROW_BLOCK
+from pypto_dsl.compiler.index import Index, as_index
+from pypto_dsl.compiler.summation import PARTIALS, ROW_BLOCK
 from pypto_dsl.compiler.tile_ir import nodes as t
-
-ColumnStates = dict[str, "ColumnState"]
-UNKNOWN = var("unknown")  # an extent that is not known when code is written
-
-
-@dataclass(frozen=True)
-class ColumnState:
-    """A reduction down the rows between Init and Finish: the values of the last block, the merged ones before it, and the number of blocks.
-
-    ``live`` is how many columns are worked on, rounded up to whole vectors; it is known from Init on.
-    """
-
-    kind: t.ReduceKind
-    dtype: DType
-    values: Value
-    levels: Value
-    count: Value
-    pitch: Value
-    live: Value | None = None
-
-    def fill(self, b: Builder) -> None:
-        """Let the values be those of no row."""
-        type = Type(memory_element(self.dtype), b.level.float_lanes)
-        start = b.constant(type, sums.identity(self.kind, self.dtype))
-        b.loop(0, self._columns, type.lanes, lambda j, _: b.store(start, b.offset(self.values, j, type.element)))
-
-    def push(self, b: Builder, count: Value) -> None:
-        """Merge the values, those of block ``count`` - 1, with the blocks before."""
-        push = sums.push_function(b.module, self.kind, self.dtype)
-        b.call_void(push, self.levels, self.pitch, count - 1, self.values, self._columns)
-
-    def finish(self, b: Builder) -> None:
-        """Let the values be those of all blocks: of one they are already."""
-        count = b.load(I64, self.count)
-
-        def several() -> None:
-            self.push(b, count)
-            b.call_void(sums.finish_function(b.module, self.kind, self.dtype), self.levels, self.pitch, count, self.values, self._columns)
-
-        b.when(b.compare("sgt", count, 1), several, "several")
-        b.when(b.compare("eq", count, 0), lambda: self.fill(b), "none")
-
-    @property
-    def _columns(self) -> Value:
-        if self.live is None:
-            raise CompilerBug("codegen/llvm", "a reduction down the rows is used before its Init")
-        return self.live
 
 
 def emit_block(b: Builder, block: t.Block, context: Context, columns: ColumnStates) -> None:
@@ -92,21 +47,23 @@ def _emit(b: Builder, lanes: Lanes, rows: Index, cols: Index, columns: ColumnSta
     if down and len(down) != len(block.reduces):
         raise CompilerBug("codegen/llvm", "a Block reduces along rows and along columns at once")
 
-    def reduced_columns(large: bool) -> None:
-        together = 1 if lanes.heavy() else _ROWS_FROM_MEMORY if large else _ROWS_TOGETHER
-        _columns(b, lanes, row_count, column_count, rows, [(r, columns[r.target.name]) for r in down], together)
+    targets = [(r, columns[r.target.name]) for r in block.reduces if r.target.name in columns]
+    lying = list(dict.fromkeys(r for r in reads(block) if r.buffer.name in context.lying))
 
+    def reduced_columns(large: bool) -> None:
+        together = 1 if lanes.heavy() else ROWS_FROM_MEMORY if large else ROWS_TOGETHER
+        reduce_rows(b, lanes, row_count, column_count, rows, targets, together)
+
+    if down and lying:
+        reduce_squares(b, lanes, lying, row_count, column_count, rows, targets)
+        return
     if down:
         _where(b, context.large, reduced_columns)
         return
-    if block.reduces and context.along:
+    if lying:
         across = Lanes(b, block, replace(context, turned=True))
         across.before_loops()
-
-        def rows_together(first: Sequence[Value], mask: Value | None) -> None:
-            reduce_rows(b, across, first, mask, column_count)
-
-        sweep(b, zero(b), row_count, rows, b.level.float_lanes, rows_together, TOGETHER)
+        reduce_along(b, across, column_count, row_count, cols, targets)
         return
 
     def row(number: Value) -> None:
@@ -131,14 +88,6 @@ def _where(b: Builder, condition: Value | None, body: Callable[[bool], None]) ->
         b.either(condition, lambda: body(True), lambda: body(False), "large")
 
 
-def each(b: Builder, count: Value, extent: Index, body: Callable[[Value], None], hint: str) -> None:
-    """``for i in range(count)``, straight-line when the count is known to be 1."""
-    if extent.constant == 1:
-        body(zero(b))
-        return
-    b.loop(0, count, 1, lambda i, _: body(i), hint=hint)
-
-
 def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> None:
     width = b.level.float_lanes
     paired = lanes.paired()
@@ -148,7 +97,7 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
     def step(columns: Sequence[Value], mask: Value | None, past_caches: bool = False) -> None:
         for view in lanes.context.ahead if mask is None and not short else ():
             _fetch(b, view, row, columns)
-        _written(lanes, row, columns, mask, past_caches)
+        lanes.written(row, columns, mask, past_caches)
 
     output = lanes.single_output()
     streaming = lanes.context.streaming
@@ -169,7 +118,7 @@ def _row(b: Builder, lanes: Lanes, row: Value, count: Value, extent: Index) -> N
         return [head]
 
     def vectors(past_caches: bool) -> None:
-        b.loop(head, full, turn, lambda i, _: step(_neighbours(i, width, together), None, past_caches), hint="vector")
+        b.loop(head, full, turn, lambda i, _: step(neighbours(i, width, together), None, past_caches), hint="vector")
 
     turn = width * together
     (head,) = b.chosen(streaming, aligned, [zero(b)], "aligned")
@@ -182,59 +131,11 @@ _SHORT_ROW = 256  # elements: shorter rows are not fetched ahead
 _LONG_ROW = 1024  # elements from which a row is worth aligning its stores
 
 
-Step = Callable[[Sequence[Value], Value | None], None]
-
-
-def sweep(b: Builder, start: Value, stop: Value, extent: Index, width: int, step: Step, together: int = 1) -> None:
-    """Vectors over [start, stop): ``together`` of them a turn, then one by one, the last one masked.
-
-    ``step`` gets the first columns of its vectors and their mask; ``extent`` is ``stop - start`` where that is known.
-    """
-    known = extent.constant
-    if known is not None and known < width:
-        if known:
-            step([start], b.lane_mask(start, stop, width))
-        return
-    while known is not None and known < width * together:
-        together //= 2
-    turn = width * together  # a power of two
-    full = stop if known is not None and known % turn == 0 else start + ((stop - start) & -turn)
-    b.loop(start, full, turn, lambda i, _: step(_neighbours(i, width, together), None), hint="vector", at_least_once=known is not None)
-    if full is stop:
-        return
-    if known is None or known % turn > width:
-        b.loop(full, stop, width, lambda i, _: step([i], b.lane_mask(i, stop, width)), hint="tail", at_least_once=known is not None)
-        return
-    step([full], b.lane_mask(full, stop, width))
-
-
-def _written(lanes: Lanes, row: Value, columns: Sequence[Value], mask: Value | None,
-             past_caches: bool = False) -> list[Mapping[Key, Value]]:
-    """Values of the vectors at ``columns``, with the outputs stored."""
-    if mask is None and len(columns) % 2 == 0 and lanes.paired():
-        positions = [Position(row, first, None, half) for first in columns[::2] for half in (0, 1)]
-        every = lanes.at(*positions)
-        for k in range(0, len(every), 2):
-            lanes.write_pair(every[k], every[k + 1], positions[k], past_caches)
-        return every
-    positions = [Position(row, column, mask) for column in columns]
-    every = lanes.at(*positions)
-    together = 2 if mask is None and len(columns) % 2 == 0 else 1
-    for k in range(0, len(every), together):
-        lanes.write(every[k:k + together], positions[k], past_caches)
-    return every
-
-
 def _fetch(b: Builder, view: View, row: Value, columns: Sequence[Value]) -> None:
     """Ask for the cache lines that hold the vectors at ``columns``."""
     step = max(1, CACHE_LINE // (b.level.float_lanes * view.dtype.itemsize))
     for column in columns[::step]:
         b.prefetch(address(b, view, row, column))
-
-
-def _neighbours(first: Value, width: int, count: int) -> list[Value]:
-    """The first columns of vectors side by side."""
-    return [first, *(first + k * width for k in range(1, count))]
 
 
 # ---- reductions along a row ------------------------------------------------------------------------------------------------
@@ -340,7 +241,7 @@ def _row_block(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, 
                 b.store(value, b.offset(s.partials, part * width, value.type.element))
 
     def step(columns: Sequence[Value], mask: Value | None) -> None:
-        for column, values in zip(columns, _written(lanes, row, columns, mask), strict=True):
+        for column, values in zip(columns, lanes.written(row, columns, mask), strict=True):
             for s, ty in zip(states, types, strict=True):
                 place = b.offset(s.partials, column & (PARTIALS - 1), ty.element)
                 before = b.load(ty, place)
@@ -405,18 +306,18 @@ def _tail(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, exten
     def turn(column: Value, values: list[Value]) -> list[Value]:
         """The first partial of each state goes to the end when it has its vector: the loop is one vector long."""
         mask = b.lane_mask(column, stop, width)
-        after = grouped(added(grouped(values), _written(lanes, row, [column], mask), [mask]))
+        after = grouped(added(grouped(values), lanes.written(row, [column], mask), [mask]))
         for partials in after[:len(states)]:
             partials.append(partials.pop(0))
         return [v for group in after for v in group]
 
     def straight(columns: int, exact: bool) -> list[Value]:
         count = -(-columns // width)
-        places = _neighbours(start, width, count)
+        places = neighbours(start, width, count)
         whole = columns // width if exact else 0
         masks = [None] * whole + (b.lane_masks(start, stop, width, count) if not exact else
                                   [b.lane_mask(places[-1], stop, width)] if whole < count else [])
-        written = [values for place, mask in zip(places, masks, strict=True) for values in _written(lanes, row, [place], mask)]
+        written = [values for place, mask in zip(places, masks, strict=True) for values in lanes.written(row, [place], mask)]
         return added(grouped(carried), written, masks)
 
     def rest() -> list[Value]:
@@ -437,12 +338,12 @@ def _straight(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, k
     partials = [[value] * parts for value in fresh]
     whole = [start + at if at else start for at in range(0, known - width + 1, width)]
     together = lanes.together()
-    everything = [v for k in range(0, len(whole), together) for v in _written(lanes, row, whole[k:k + together], None)]
+    everything = [v for k in range(0, len(whole), together) for v in lanes.written(row, whole[k:k + together], None)]
     masks: list[Value | None] = [None] * len(everything)
     if known % width:
         column = start + known // width * width if whole else start
         masks.append(b.lane_mask(column, stop, width))
-        everything += _written(lanes, row, [column], masks[-1])
+        everything += lanes.written(row, [column], masks[-1])
     for number, (values, mask) in enumerate(zip(everything, masks, strict=True)):
         for mine, s in zip(partials, states, strict=True):
             part = number % parts
@@ -470,7 +371,7 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
         for view, distance in fetched:
             ahead = column + distance
             _fetch(b, view, row, [ahead + k for k in range(0, PARTIALS, width)])
-        every = _written(lanes, row, _neighbours(column, width, parts), None)
+        every = lanes.written(row, neighbours(column, width, parts), None)
         for k, s in enumerate(states):
             values = [elements.to_memory(b, v[key(s.reduce.value)], s.dtype) for v in every]
             step = sums.ordered if s in apart else sums.combine
@@ -483,74 +384,3 @@ def _unrolled(b: Builder, lanes: Lanes, row: Value, start: Value, stop: Value, e
 
     carried = [value for value in fresh for _ in range(parts)] + [b.constant(Type("i1", width), 1) for _ in apart for _ in range(pairs)]
     return full, b.loop(start, full, PARTIALS, turn, carried, "sum", at_least_once=known is not None)
-
-
-# ---- reductions down the rows -----------------------------------------------------------------------------------------------
-
-_ROWS_TOGETHER = 4  # rows added per visit of an accumulator, in order: as many streams, and a quarter of its traffic
-_ROWS_FROM_MEMORY = 8  # the same where rows come from memory: the more streams, the more the processor has fetched by itself
-
-
-def _columns(b: Builder, lanes: Lanes, rows: Value, cols: Value, extent: Index, targets: Sequence[tuple[t.Reduce, ColumnState]],
-             together: int) -> None:
-    """Add the Block's rows to the column states, in blocks of 256 rows; memory is read along ``together`` rows at a time."""
-    ordered = [state for reduce, state in targets if reduce.kind in sums.ORDERED]
-    # one set of per-row values for each row that is in work at the same time
-    each_row = [lanes, *(Lanes(b, lanes.block, lanes.context) for _ in range(together - 1))]
-    for other in each_row[1:]:
-        other.before_loops()
-
-    def block(first: Value, last: Value) -> None:
-        counts = [b.load(I64, state.count) for state in ordered]
-        for state, count in zip(ordered, counts, strict=True):
-            b.when(b.compare("ne", count, 0), lambda: state.push(b, count), "push")  # noqa: B023
-            state.fill(b)
-            b.store(count + 1, state.count)
-        full = first + ((last - first) & -together)
-        b.loop(first, full, together, lambda r, _: _add_rows(b, each_row, r, cols, targets), hint="rows")
-        b.loop(full, last, 1, lambda r, _: _add_rows(b, each_row[:1], r, cols, targets), hint="rows")
-
-    if not ordered or (extent.constant is not None and extent.constant <= COLUMN_BLOCK):
-        block(zero(b), rows)
-        return
-    b.loop(0, rows, COLUMN_BLOCK, lambda r, _: block(r, b.intrinsic("llvm.smin", r + COLUMN_BLOCK, rows)), hint="block")
-
-
-def _add_rows(b: Builder, each_row: Sequence[Lanes], first: Value, cols: Value, targets: Sequence[tuple[t.Reduce, ColumnState]]) -> None:
-    """Add neighbouring rows, in order, to the accumulators of all columns."""
-    width = b.level.float_lanes
-    numbers = [first + k if k else first for k in range(len(each_row))]
-    for lanes, number in zip(each_row, numbers, strict=True):
-        lanes.before_row(number)
-
-    def step(columns: Sequence[Value], mask: Value | None) -> None:
-        types = [Type(memory_element(state.dtype), width) for _, state in targets]
-        places = [[b.offset(state.values, column, ty.element) for (_, state), ty in zip(targets, types, strict=True)] for column in columns]
-        accumulators = [[b.load(ty, place) for ty, place in zip(types, mine, strict=True)] for mine in places]
-        rows = [_written(lanes, number, columns, mask) for lanes, number in zip(each_row, numbers, strict=True)]
-        for at, mine in enumerate(accumulators):
-            for k, (reduction, state) in enumerate(targets):
-                values = [elements.to_memory(b, row[at][key(reduction.value)], state.dtype) for row in rows]
-                mine[k] = sums.combined(b, state.kind, state.dtype, mine[k], values)
-        for mine, sums_here in zip(places, accumulators, strict=True):
-            for place, value in zip(mine, sums_here, strict=True):
-                b.store(value, place)
-
-    sweep(b, zero(b), cols, UNKNOWN, width, step, each_row[0].together())
-
-
-def copy(b: Builder, source: View, target: View, rows: Value, cols: Value, rows_extent: Index, cols_extent: Index) -> None:
-    """Elements of one view to another of the same dtype."""
-    if cols_extent.constant == 1 and rows_extent.constant != 1:
-        copy(b, source.turned(), target.turned(), cols, rows, cols_extent, rows_extent)
-        return
-    width = b.level.float_lanes
-
-    def row(number: Value) -> None:
-        def step(columns: Sequence[Value], mask: Value | None) -> None:
-            position = Position(number, columns[0], mask)
-            store_vector(b, load_vector(b, source, position, width), target, position)
-
-        sweep(b, zero(b), cols, cols_extent, width, step)
-
-    each(b, rows, rows_extent, row, "copy")

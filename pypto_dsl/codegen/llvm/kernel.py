@@ -12,16 +12,18 @@ cache until whoever loads the module stores what fits the machine.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pypto_dsl.codegen.llvm import elements, sums
-from pypto_dsl.codegen.llvm.block import ColumnState, copy, emit_block
+from pypto_dsl.codegen.llvm.block import emit_block
 from pypto_dsl.codegen.llvm.builder import I64, PTR, Builder, Module, Type, Value
+from pypto_dsl.codegen.llvm.columns import ColumnState
 from pypto_dsl.codegen.llvm.features import FeatureLevel
-from pypto_dsl.codegen.llvm.indexing import Scope, View, evaluate, zero
+from pypto_dsl.codegen.llvm.indexing import Scope, View, evaluate
 from pypto_dsl.codegen.llvm.lanes import Context
 from pypto_dsl.codegen.llvm.layout import Slot, check, plan, reads, statements, written
+from pypto_dsl.codegen.llvm.loops import copy
 from pypto_dsl.codegen.llvm.product import Step, emit_step
 from pypto_dsl.codegen.llvm.turning import turn
 from pypto_dsl.compiler import targets
@@ -223,9 +225,8 @@ class _Kernel:
     def _context(self, statement: t.Block | None = None) -> Context:
         streams = statement is not None and self.streams and self._written_once(statement)
         ahead = self._next_item() if streams else ()
-        along = statement is not None and any(r.buffer.name in self.layout.along for r in reads(statement))
         return Context(dict(self.scope), self.scalars, self.scalar_dtypes, self.views, streaming=self.large if streams else None,
-                       large=self.large if self._reduces_once() else None, alone=self.alone, ahead=ahead, along=along)
+                       large=self.large if self._reduces_once() else None, alone=self.alone, ahead=ahead, lying=self.layout.lying)
 
     def _let(self, statement: t.Let) -> None:
         self.scope[statement.name] = evaluate(self.b, statement.value, self.scope)
@@ -304,20 +305,16 @@ class _Kernel:
         emit_block(self.b, statement, self._context(statement), self.columns)
 
     def _init(self, statement: t.Init) -> None:
-        b, width = self.b, self.b.level.float_lanes
-        live = (evaluate(b, statement.cols, self.scope) + (width - 1)) & -width
-        state = self.columns[statement.target.name] = replace(self.columns[statement.target.name], live=live)
-        b.store(b.constant(I64, 0), state.count)
+        b, name = self.b, statement.target.name
+        state = self.columns[name] = self.columns[name].begun(b, evaluate(b, statement.cols, self.scope))
         if state.kind not in sums.ORDERED:  # those begin anew with every block
             state.fill(b)
 
     def _finish(self, statement: t.Finish) -> None:
         b, state = self.b, self.columns[statement.target.name]
-        if state.kind in sums.ORDERED:
-            state.finish(b)
-        source = View(state.values, statement.target.dtype, zero(b), b.constant(I64, 1))
+        state.finish(b)
         cols = evaluate(b, statement.cols, self.scope)
-        copy(b, source, self.views[statement.target.name], b.constant(I64, 1), cols, as_index(1), statement.cols)
+        copy(b, state.view(b), self.views[statement.target.name], b.constant(I64, 1), cols, as_index(1), statement.cols)
 
     def _accumulate(self, statement: t.Accumulate) -> None:
         b = self.b

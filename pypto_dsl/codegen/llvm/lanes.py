@@ -14,6 +14,7 @@ from pypto_dsl.codegen.llvm.bfloat import Known, facts
 from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import Scope, View, address, evaluate, zero
 from pypto_dsl.codegen.llvm.intrinsics import Use
+from pypto_dsl.codegen.llvm.turning import joined
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
@@ -33,7 +34,7 @@ class Context:
     scalar_dtypes: Mapping[str, DType]
     views: Mapping[str, View]
     turned: bool = False  # lanes run over the Block's rows
-    along: bool = False  # what the Block reduces lies along its columns
+    lying: frozenset[str] = frozenset()  # buffers that lie along their columns and are reduced where they lie
     streaming: Value | None = None  # whether the data is larger than the caches, where outputs then go past them
     large: Value | None = None  # the same for memory that a reduction reads once: it fetches ahead what it reads next
     alone: bool = False  # the kernel has no other Block: what this one reads comes from afar
@@ -156,13 +157,20 @@ class Lanes:
             found.setdefault(key(operand), operand)
         return list(found.values())
 
+    def beside(self) -> Lanes:
+        """The same for another row; what is the same for all lanes is written already."""
+        other = Lanes(self.b, self.block, self.context)
+        other.known.update(self.known)
+        return other
+
     # -- one vector --------------------------------------------------------------------------------------------------------
 
-    def at(self, *positions: Position) -> list[Mapping[Key, Value]]:
-        """Every operand and operation at independent vectors of lanes, instructions taking turns."""
-        places = [dict(self.known) for _ in positions]
+    def at(self, *positions: Position, known: Mapping[Key, Value] | None = None) -> list[Mapping[Key, Value]]:
+        """Every operand and operation at independent vectors of lanes, instructions taking turns; operands that are ``known`` are not
+        read."""
+        places = [{**self.known, **(known or {})} for _ in positions]
         for operand in self._operands():
-            if key(operand) not in self.known and not isinstance(operand, str):
+            if key(operand) not in places[0] and not isinstance(operand, str):
                 leaves = self.b.woven([lambda p=p: self._leaf(operand, p) for p in positions])  # type: ignore[misc]  # noqa: B023
                 for values, leaf in zip(places, leaves, strict=True):
                     values[key(operand)] = leaf
@@ -187,6 +195,21 @@ class Lanes:
             for k, value in enumerate(stored):
                 column = position.column + k * self.width if k else position.column
                 store_vector(b, value, view, Position(position.row, column, position.mask), past_caches)
+
+    def written(self, row: Value, columns: Sequence[Value], mask: Value | None, past_caches: bool = False) -> list[Mapping[Key, Value]]:
+        """Values of the vectors at ``columns``, with the outputs stored."""
+        if mask is None and len(columns) % 2 == 0 and self.paired():
+            positions = [Position(row, first, None, half) for first in columns[::2] for half in (0, 1)]
+            every = self.at(*positions)
+            for k in range(0, len(every), 2):
+                self.write_pair(every[k], every[k + 1], positions[k], past_caches)
+            return every
+        positions = [Position(row, column, mask) for column in columns]
+        every = self.at(*positions)
+        together = 2 if mask is None and len(columns) % 2 == 0 else 1
+        for k in range(0, len(every), together):
+            self.write(every[k:k + together], positions[k], past_caches)
+        return every
 
     def single_output(self) -> View | None:
         """The output of a Block that writes just one, when it lies densely along the lanes."""
@@ -325,9 +348,7 @@ def _collected(b: Builder, view: View, pointer: Value, width: int) -> Value:
             place = b.offset(pointer, view.column_stride * at, view.element) if at else pointer
             vector = b.insert(vector, b.load(Type(view.element), place), lane)
         parts.append(vector)
-    while len(parts) > 1:
-        parts = [b.shuffle(x, y, range(2 * x.type.lanes)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+    return joined(b, parts)
 
 
 def store_vector(b: Builder, value: Value, view: View, position: Position, past_caches: bool = False) -> None:

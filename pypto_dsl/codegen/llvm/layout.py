@@ -6,15 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pypto_dsl.codegen.llvm import sums
+from pypto_dsl.codegen.llvm.intrinsics import HEAVY
 from pypto_dsl.compiler.dtypes import F64, DType
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.index import Index, as_index, ceildiv
+from pypto_dsl.compiler.summation import PARTIALS
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 ALIGNMENT = 64  # bytes: a cache line and the widest vector
 PAD = 16  # elements: rows in scratch are padded to the widest vector of 32-bit lanes
 
 
+_SHORT_BLOCK = 8  # operations
 PANEL = 64  # elements: columns of a matrix product that are packed together, for the widest register tile
 
 
@@ -28,7 +31,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class ColumnSlot:
-    """Scratch of a reduction down the rows: values, levels of finished blocks, the counter."""
+    """Scratch of a reduction with a result per lane: values, with more partials behind them, levels of finished blocks, the counter."""
 
     kind: t.ReduceKind
     values: Index
@@ -48,14 +51,14 @@ class ProductSlot:
 @dataclass(frozen=True)
 class Layout:
     """The scratch of one kernel. ``direct`` maps a buffer to the Store whose region it is written to at once, ``turned`` are loaded buffers
-    that are copied into rows, ``along`` those that lie along their columns and are summed where they lie."""
+    that are copied into rows, ``lying`` those that lie along their columns and are reduced where they lie."""
 
     slots: dict[str, Slot]
     columns: dict[str, ColumnSlot]
     products: dict[str, ProductSlot]
     direct: dict[str, t.Store]
     turned: frozenset[str]
-    along: frozenset[str]
+    lying: frozenset[str]
     bytes: Index
 
 
@@ -93,16 +96,20 @@ def plan(kernel: t.TileKernel) -> Layout:
     direct = _direct(kernel, everything)
     scratch = _Scratch()
     products = {load.buffer.name for s in everything if isinstance(s, t.Accumulate) for load in s.loads}  # they are packed anyway
-    lying = frozenset(s.buffer.name for s in everything if isinstance(s, t.Load) and _lies_along_columns(s)) - products
-    along = _summed(lying, everything)
-    turned = lying - along
-    layout = Layout({}, {}, {}, direct, turned, along, as_index(0))
+    along_columns = frozenset(s.buffer.name for s in everything if isinstance(s, t.Load) and _lies_along_columns(s)) - products
+    lying = _reduced_where_they_lie(along_columns, everything)
+    turned = along_columns - lying
+    layout = Layout({}, {}, {}, direct, turned, lying, as_index(0))
     totals = {s.target.name for s in everything if isinstance(s, t.Accumulate)}
     for statement in everything:
         if isinstance(statement, t.Load) and statement.buffer.name in turned and statement.buffer.name not in layout.slots:
             layout.slots[statement.buffer.name] = _slot(scratch, statement.buffer, padded=False)
         if isinstance(statement, t.Init):
-            layout.columns.setdefault(statement.target.name, _column(scratch, statement))
+            layout.columns.setdefault(statement.target.name, _column(scratch, statement.kind, statement.target))
+        if isinstance(statement, t.Block) and lying & {r.buffer.name for r in reads(statement)}:
+            for reduction in statement.reduces:
+                if reduction.axis == 1:
+                    layout.columns[reduction.target.name] = _column(scratch, reduction.kind, reduction.target, PARTIALS)
         if isinstance(statement, t.Accumulate):
             depth, wide = statement.step, statement.target.dtype
             # packing writes whole squares of vectors, so there is room behind the last row
@@ -111,7 +118,7 @@ def plan(kernel: t.TileKernel) -> Layout:
         for buffer in written(statement):
             if buffer.name not in layout.slots and buffer.name not in direct:
                 layout.slots[buffer.name] = _slot(scratch, buffer, padded=buffer.name in totals)
-    return Layout(layout.slots, layout.columns, layout.products, direct, turned, along, scratch.used)
+    return Layout(layout.slots, layout.columns, layout.products, direct, turned, lying, scratch.used)
 
 
 def _lies_along_columns(load: t.Load) -> bool:
@@ -120,14 +127,21 @@ def _lies_along_columns(load: t.Load) -> bool:
     return load.buffer.layout == "tile" and strides is not None and runs_along(strides[-2:])
 
 
-def _summed(lying: frozenset[str], everything: Sequence[t.Statement]) -> frozenset[str]:
-    """Of buffers that lie along their columns those that one Block reads, with no others of the whole tile, and only to sum them up."""
+def _reduced_where_they_lie(lying: frozenset[str], everything: Sequence[t.Statement]) -> frozenset[str]:
+    """Of buffers that lie along their columns those that one Block reads, only to reduce them.
+
+    Along rows, lanes run over the rows, so that no other tile may be among the operands. Down the rows, squares are turned in registers,
+    which takes the Block's operations once per row of the square: there must be few.
+    """
     readers = [s for s in everything if lying & {r.buffer.name for r in reads(s)}]
     if len(readers) != 1 or not isinstance(readers[0], t.Block) or readers[0].writes:
         return frozenset()
-    sums_only = all(r.axis == 1 and r.kind in sums.ORDERED for r in readers[0].reduces)
-    whole = {r.buffer.name for r in reads(readers[0]) if r.how == "full"}
-    return frozenset(whole) if sums_only and whole <= lying else frozenset()
+    block = readers[0]
+    tiles = {r.buffer.name for r in reads(block) if r.how == "full"}
+    if all(r.axis == 1 for r in block.reduces):
+        return frozenset(tiles) if tiles <= lying else frozenset()
+    short = len(block.ops) <= _SHORT_BLOCK and not any(op.name in HEAVY for op in block.ops)
+    return lying if short and all(r.axis == 0 for r in block.reduces) else frozenset()
 
 
 def runs_along(strides: Sequence[Index]) -> bool:
@@ -144,12 +158,12 @@ def _slot(scratch: _Scratch, buffer: t.Buffer, padded: bool) -> Slot:
     return scratch.rows(rows, cols, buffer.dtype)
 
 
-def _column(scratch: _Scratch, init: t.Init) -> ColumnSlot:
-    size = init.target.dtype.itemsize
-    pitch = ceildiv(init.target.shape[1], PAD) * PAD
-    levels = sums.LEVELS if init.kind in sums.ORDERED else 0
-    values, stack = scratch.take(pitch * size), scratch.take(pitch * (size * levels))
-    return ColumnSlot(init.kind, values, stack, scratch.take(as_index(F64.itemsize)), pitch)
+def _column(scratch: _Scratch, kind: t.ReduceKind, target: t.Buffer, partials: int = 1) -> ColumnSlot:
+    size = target.dtype.itemsize
+    pitch = ceildiv(target.shape[0] * target.shape[1], PAD) * PAD  # one of them is 1
+    levels = sums.LEVELS if kind in sums.ORDERED else 0
+    values, stack = scratch.take(pitch * (size * partials)), scratch.take(pitch * (size * levels))
+    return ColumnSlot(kind, values, stack, scratch.take(as_index(F64.itemsize)), pitch)
 
 
 def written(statement: t.Statement) -> list[t.Buffer]:

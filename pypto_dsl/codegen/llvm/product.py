@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto_dsl.codegen.llvm import elements
-from pypto_dsl.codegen.llvm.block import UNKNOWN, each, sweep
 from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import View, address, zero
 from pypto_dsl.codegen.llvm.lanes import Position, load_vector
 from pypto_dsl.codegen.llvm.layout import PANEL
+from pypto_dsl.codegen.llvm.loops import UNKNOWN, each, sweep
 from pypto_dsl.codegen.llvm.turning import turn
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.summation import PRODUCT_BLOCK

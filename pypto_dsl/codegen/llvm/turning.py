@@ -1,11 +1,11 @@
-"""Matrices that lie along their columns, copied into rows: squares of whole vectors, transposed in registers."""
+"""Matrices that lie along their columns: squares of them transposed in registers, and their copies into rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
-from pypto_dsl.codegen.llvm.indexing import View, address
+from pypto_dsl.codegen.llvm.indexing import View, address, zero
 
 Conversion = Callable[[Value], Value]
 
@@ -15,30 +15,48 @@ def turn(b: Builder, source: View, target: View, rows: Value, cols: Value, conve
 
     Whole squares are written: ``target`` has room behind its last column, for what may be anything.
     """
-    width = min(b.level.float_lanes, b.level.vector_bits // (8 * max(Type(v.element).bytes for v in (source, target))))
+    width = min(square_side(b, source), square_side(b, target))
     full = rows & -width
-    last = cols - 1
-
-    def square(row: Value, column: Value) -> None:
-        lines = []
-        for k in range(width):
-            place = address(b, source, row, b.intrinsic("llvm.smin", column + k, last) if k else column)
-            lines.append(converted(b.load(Type(source.element, width), place)))
-        for k, line in enumerate(transposed(b, lines)):
-            b.store(line, address(b, target, row + k if k else row, column))
 
     def single(row: Value, column: Value) -> None:
         element = b.load(Type(source.element), address(b, source, row, column))
         b.store(converted(element), address(b, target, row, column))
 
     def squares(column: Value, _: list[Value]) -> None:
-        b.loop(0, full, width, lambda row, _: square(row, column), hint="square")
+        starts = line_starts(b, source, column, cols, width)
+
+        def whole(row: Value, _: list[Value]) -> None:
+            for k, line in enumerate(transposed(b, [converted(line) for line in lines(b, source, starts, row)])):
+                b.store(line, address(b, target, row + k if k else row, column))
+
+        b.loop(0, full, width, whole, hint="square")
 
     def singles(row: Value, _: list[Value]) -> None:
         b.loop(0, cols, 1, lambda column, _: single(row, column), hint="element")
 
     b.loop(0, cols, width, squares, hint="columns")
     b.loop(full, rows, 1, singles, hint="last")
+
+
+def square_side(b: Builder, view: View) -> int:
+    """How many rows and columns of a matrix are transposed at once."""
+    return min(b.level.float_lanes, b.level.vector_bits // (8 * Type(view.element).bytes))
+
+
+def line_starts(b: Builder, view: View, column: Value, cols: Value, count: int) -> list[Value]:
+    """The first elements of ``count`` columns; from the last one of ``cols`` on they are that one."""
+    columns = [b.intrinsic("llvm.smin", column + k if k else column, cols - 1) for k in range(count)]
+    return [address(b, view, zero(b), each) for each in columns]
+
+
+def lines(b: Builder, view: View, starts: Sequence[Value], row: Value, mask: Value | None = None, ahead: int = 0) -> list[Value]:
+    """As many rows of the columns at ``starts`` as there are columns, from ``row`` on, those under the mask. What comes ``ahead`` bytes
+    later is asked for."""
+    type = Type(view.element, len(starts))
+    places = [b.offset(start, row, view.element) for start in starts]
+    for place in places if ahead else ():
+        b.prefetch(b.offset(place, ahead, "i8"))
+    return [b.load(type, place) if mask is None else b.masked_load(type, place, mask, b.constant(type, 1)) for place in places]
 
 
 def transposed(b: Builder, lines: Sequence[Value]) -> list[Value]:
@@ -50,3 +68,10 @@ def transposed(b: Builder, lines: Sequence[Value]) -> list[Value]:
         pairs = zip(every[:count // 2], every[count // 2:], strict=True)
         every = [b.shuffle(x, y, order) for x, y in pairs for order in (low, high)]
     return every
+
+
+def joined(b: Builder, parts: Sequence[Value]) -> Value:
+    """Vectors one behind the other; their number is a power of two."""
+    while len(parts) > 1:
+        parts = [b.shuffle(x, y, range(2 * x.type.lanes)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]

@@ -11,21 +11,19 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pypto_dsl.compiler.graph import Op, Value
-from pypto_dsl.compiler.index import Index, as_index, minimum, var
-from pypto_dsl.compiler.passes.blocks import PASSED_THROUGH, BlockBuilder
+from pypto_dsl.compiler.index import Index, as_index, maximum, minimum, var
+from pypto_dsl.compiler.passes.blocks import BlockBuilder
 from pypto_dsl.compiler.passes.reductions import REDUCTIONS
-from pypto_dsl.compiler.passes.schedules import Leaves, describe, step_of
+from pypto_dsl.compiler.passes.schedules import CHEAP, Leaves, describe, step_of
 from pypto_dsl.compiler.passes.spaces import Access
 from pypto_dsl.compiler.passes.tiling import Axis, Tiling
 from pypto_dsl.compiler.targets import TileChoices
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 CACHE_LINE = 64  # bytes
-LINES_READ_ONCE = 4  # side by side, so that memory is read in runs
-CHEAP = (
-    frozenset({"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "cast", "where", "eq", "ne", "lt", "le", "gt", "ge"})
-    | PASSED_THROUGH
-)
+LINES_COPIED = 4  # side by side, so that memory is read in runs
+PAGE = 4096  # bytes: the longest run, for processors fetch ahead within a page only
+SHARES = 4  # items that rows are shared among, before their runs are a page long
 
 
 @dataclass
@@ -105,10 +103,11 @@ def _output_phase(earliest: int, needed: set[int], reducing: frozenset[int]) -> 
 class RowSchedule:
     """Emits the statements of one variant."""
 
-    def __init__(self, tiling: Tiling, choices: TileChoices, phases: Phases, width: Index | None) -> None:
+    def __init__(self, tiling: Tiling, choices: TileChoices, phases: Phases, width: Index | None, rows_step: Index | None = None) -> None:
+        """``rows_step`` rows of one item, by the choices where it is not given."""
         self.tiling, self.phases = tiling, phases
         folded = tiling.folded
-        rows_step = step_of(folded.rows, choices.rows, choices.align[0])
+        rows_step = rows_step if rows_step is not None else step_of(folded.rows, choices.rows, choices.align[0])
         self.outer = tiling.outer()
         self.rows = tiling.axis(folded.rows, rows_step, rows_step, "row_block", "row", "rows")
         self.grid, self.lets = tiling.grid(self.outer, self.rows)
@@ -261,10 +260,15 @@ def variants(make: Callable[[], Tiling], choices: TileChoices) -> tuple[t.TileKe
     """The whole-row kernel where rows may fit, then the split one where they may not. ``make()`` gives a fresh Tiling."""
     tiling = make()
     turned = tiling.turned() if choices.turned is not None else []
+    rows_step = None
     if turned:  # a line of the cache has one element of so many rows; more where they do not stay
         phases = plan(tiling, True, choices.rematerialize)
-        lines = 1 if phases.last or phases.stored else LINES_READ_ONCE
+        lines = 1 if phases.last or phases.stored else LINES_COPIED
         choices = replace(choices, rows=max(lines * CACHE_LINE // a.dtype.itemsize for a in turned))
+        tiles = [a for a in tiling.inputs.values() if all(tiling.folded.covers(a)[-2:])]
+        if lines > 1 and all(a in turned for a in tiles):  # they are reduced where they lie
+            share = tiling.folded.rows // (SHARES * choices.rows) * choices.rows
+            rows_step = minimum(max(PAGE // a.dtype.itemsize for a in turned), maximum(choices.rows, share))
     cols = tiling.folded.cols
     known, limit = cols.constant, choices.whole_row
     if not turned and known and known <= choices.short:
@@ -272,7 +276,7 @@ def variants(make: Callable[[], Tiling], choices: TileChoices) -> tuple[t.TileKe
     found: list[t.TileKernel] = []
     if limit is None or known is None or known <= limit:
         width = cols if limit is None else step_of(cols, limit, choices.align[1])
-        schedule = RowSchedule(tiling, choices, plan(tiling, True, choices.rematerialize), width)
+        schedule = RowSchedule(tiling, choices, plan(tiling, True, choices.rematerialize), width, rows_step)
         requires = (width - cols,) if known is None and limit is not None else ()
         found.append(
             tiling.kernel("", schedule.grid, schedule.lets, *_hoisted(schedule.whole(), schedule.grid), requires, tile=schedule.tile)

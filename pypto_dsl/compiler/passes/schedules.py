@@ -6,7 +6,7 @@ from typing import cast
 from pypto_dsl.compiler.errors import CompilerBug
 from pypto_dsl.compiler.graph import Op, Value
 from pypto_dsl.compiler.index import Index, as_index, at_most, ceildiv, maximum, minimum, round_up, var
-from pypto_dsl.compiler.passes.blocks import BlockBuilder
+from pypto_dsl.compiler.passes.blocks import PASSED_THROUGH, BlockBuilder
 from pypto_dsl.compiler.passes.reductions import REDUCTIONS
 from pypto_dsl.compiler.passes.spaces import Access, explicit
 from pypto_dsl.compiler.passes.tiling import WORKERS, Axis, Key, Tiling
@@ -15,6 +15,9 @@ from pypto_dsl.compiler.targets import TileChoices
 from pypto_dsl.compiler.tile_ir import nodes as t
 
 Pair = tuple[Index, Index]
+# Operations that cost about as much as reading an operand.
+CHEAP = PASSED_THROUGH | {"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "cast", "where", "eq", "ne", "lt", "le", "gt", "ge"}
+TURNED_ONCE = 16  # columns that lie along memory and are reduced as they are read: as many runs at a time as the widest vector has lanes
 
 
 class Leaves:
@@ -127,11 +130,12 @@ def columns(tiling: Tiling, choices: TileChoices) -> t.TileKernel:
     group, folded = tiling.group, tiling.folded
     rows_step = step_of(folded.rows, choices.column_rows, choices.align[0])
     turned = choices.turned if tiling.turned() else None
-    cols_step = step_of(folded.cols, choices.column_cols if turned is None else turned[0], choices.align[1])
+    before = [o for o in group.ops if o.results[0] not in group.after]
+    across = choices.column_cols if turned is None else TURNED_ONCE if all(o.opcode in CHEAP for o in before) else turned[0]
+    cols_step = step_of(folded.cols, across, choices.align[1])
     outer = tiling.outer()
     cols = tiling.axis(folded.cols, _shared(tiling, cols_step, choices), cols_step, "col_block", "col", "cols")
     grid, lets = tiling.grid(outer, cols)
-    before = [o for o in group.ops if o.results[0] not in group.after]
     after = [o for o in group.ops if o.results[0] in group.after and o.opcode not in REDUCTIONS]
     reductions = [o for o in group.ops if o.opcode in REDUCTIONS]
     targets = {
