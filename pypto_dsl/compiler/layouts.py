@@ -31,6 +31,16 @@ def layout_of(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> st
     return "" if 0 in shape or found == dense(len(found)) else found
 
 
+def apart(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    """Whether every element has memory of its own, as far as strides (in bytes) tell: each axis steps over all that shorter steps reach."""
+    reach = itemsize
+    for stride, size in sorted((abs(stride), size) for size, stride in zip(shape, strides, strict=True) if size > 1):
+        if stride < reach:
+            return False
+        reach += stride * (size - 1)
+    return True
+
+
 def dense(rank: int) -> str:
     """The letters of a dense tensor."""
     return "m" * (rank - 1) + "1" if rank else ""

@@ -98,7 +98,8 @@ def _window_of_strided(tensor: Array, name: str, shape: Sequence[int], strides: 
     if all(shape) and (first < sum(r for r in own if r < 0) or last > sum(r for r in own if r > 0)):
         raise CompilerBug("tile", f"{name} {tuple(shape)} at {base} leaves its tensor of strides {tensor.strides}")
     start = tensor.ctypes.data + base * size
-    view = {"data": (start, True), "typestr": f"|V{size}", "shape": tuple(shape), "strides": tuple(s * size for s in strides), "version": 3}
+    where = {"data": (start, not tensor.flags.writeable), "strides": tuple(s * size for s in strides)}
+    view = {**where, "typestr": f"|V{size}", "shape": tuple(shape), "version": 3}
     return np.asarray(_Interface(view, tensor)).view(tensor.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Programs compiled for inputs that are not dense: the bits of the dense ones at every vector width, over several blocks of sums too."""
+"""Programs compiled for arrays that are not dense: the bits of the dense ones at every vector width, over several blocks of sums too."""
 from __future__ import annotations
 
 from functools import cache
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cpu_programs import KERNELS, Executable, arguments, graph, lower, run
+from cpu_programs import KERNELS, Executable, arguments, graph, lower, output, run
 
-from pypto_dsl.compiler.layouts import layout_of, lying
+from pypto_dsl.compiler.layouts import apart, layout_of, lying
 from pypto_dsl.runtime.cpu import jit
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -39,6 +39,10 @@ def test_bits_at_every_width(name: str, level: str) -> None:
         for change in (transposed, backwards):
             laid = {n: change(a) if a.ndim == 2 and n != "out" else a for n, a in arrays.items()}
             assert run(name, laid, scalars, executable(name, level)).tobytes() == want, (change.__name__, extents)
+            shape, dtype = output(name, arrays, executable(name, level))
+            if len(shape) == 2:
+                out = change(np.full(shape, 77, dtype.numpy))
+                assert run(name, arrays, scalars, executable(name, level), out).tobytes() == want, (change.__name__, extents)
         assert executable(name, level)._variants
 
 
@@ -74,6 +78,16 @@ def test_letters() -> None:
         assert layout_of(array.shape, array.strides, array.itemsize) == letters
     assert layout_of((4, 1, 8), (32, 7, 4), 4) == "", "an axis of one element says nothing"
     assert layout_of((4, 0), (7, 7), 4) == "", "an empty array neither"
+
+
+def test_memory_of_its_own() -> None:
+    """Arrays in which no two elements share memory, as far as the strides tell."""
+    x = np.zeros((4, 6, 8), np.float32)
+    every = (x, x.T, x[::-1, :, ::2], x[:, ::3], x[:1, ::-1], x[:0], x.transpose(1, 0, 2))
+    assert all(apart(a.shape, a.strides, a.itemsize) for a in every)
+    shared = (((4, 3), (4, 4)), ((4, 3), (8, 4)), ((3, 3), (4, 8)), ((2, 3), (0, 4)), ((2, 2, 2), (4, 8, 12)), ((2, 5), (-16, 4)))
+    for shape, strides in shared:
+        assert not apart(shape, strides, 4), (shape, strides)
 
 
 def test_many_layouts_share_code() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -243,17 +244,126 @@ def test_reductions_where_they_lie(kernel: Callable[..., Any], shape: tuple[int,
             assert [r.tobytes() for r in results(kernel(a, b))] == want, np.dtype(dtype).name
 
 
-def test_an_extreme_has_one_nan() -> None:
+@pypto.jit
+def extremes_down(x: T([D, D])):
+    return pypto.amax(x, 0), pypto.amin(x, 0)
+
+
+@pypto.jit
+def extremes_along(x: T([D, D])):
+    return pypto.amax(x, -1), pypto.amin(x, -1)
+
+
+@pytest.mark.parametrize("kernel", [extremes_down, extremes_along], ids=lambda k: k.__name__)
+def test_an_extreme_has_one_nan(kernel: Callable[..., Any]) -> None:
     """Which of several NaNs reaches the result depends on the order in which they are looked at, which no layout and no length decides."""
     x = values((300, 700), F)
     x.view(np.uint32)[::7, ::3] = 0x7FC12345
     x.view(np.uint32)[::5, ::4] = 0xFFC00077
-    for axis in (0, -1):
-        @pypto.jit
-        def extremes(x: T([D, D])):
-            return pypto.amax(x, axis), pypto.amin(x, axis)
+    made = [results(kernel(v)) for v in (x, np.asfortranarray(x), x[::-1], x[:, ::-1], np.asfortranarray(x[:4]), x[3:4])]
+    for k in (0, 1):
+        found = {int(n) for r in made for n in r[k].view(np.uint32)[np.isnan(r[k])]}
+        assert len(found) == 1, list(map(hex, found))
 
-        made = [results(extremes(v)) for v in (x, np.asfortranarray(x), x[::-1], x[:, ::-1], np.asfortranarray(x[:4]), x[3:4])]
-        for k in (0, 1):
-            found = {int(n) for r in made for n in r[k].view(np.uint32)[np.isnan(r[k])]}
-            assert len(found) == 1, list(map(hex, found))
+
+# ---- what is written --------------------------------------------------------------------------------------------------------------------
+
+
+def places(shape: tuple[int, ...], dtype: Any) -> Iterator[tuple[str, Array]]:
+    """Memory for ``shape`` in every layout in which no two elements share it, with the array that holds it all around."""
+    for how, laid in layouts(np.zeros(shape, dtype)):
+        if "broadcast" not in how and how != "one element":
+            yield how, laid
+
+
+def held(x: Array) -> Array:
+    """The memory that a view is of."""
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return x
+
+
+@pypto.jit
+def written(x: T([...]), y: T([...]), out: T([...])):
+    out[:] = (x + y) * x
+
+
+@pypto.jit
+def written_rows(x: T([...]), y: T([...]), out: T([...])):
+    out[:] = pypto.softmax(x, -1) + y
+
+
+@pypto.jit
+def written_columns(x: T([...]), y: T([...]), out: T([...])):
+    out[:] = x - pypto.amax(x, 0, keepdim=True) + y
+
+
+@pypto.jit
+def written_and_read(x: T([...]), y: T([...]), out: T([...])):
+    out[:] = x * 2
+    out[1:3] = y[0:2] + out[2:4]
+    out[:] = out + y
+
+
+@pypto.jit(lint="off")
+def written_in_part(x: T([...]), y: T([...]), out: T([...])):
+    out[2:] = x[1:-1] * y[2:]
+
+
+@pypto.jit
+def written_in_turns(x: T([...]), y: T([...]), out: T([...])):
+    for i in pypto.loop(x.shape[0]):
+        out[i:i + 1] = x[i:i + 1] + y[0:1] * 3
+
+
+@pypto.jit
+def written_by_the_host(x: T([...]), y: T([...]), out: T([...])):
+    out[:] = pypto.sort(x, -1)[0] + y
+    out[0:1] = pypto.sort(out[0:1], -1, descending=True)[0]
+
+
+@pypto.jit
+def written_reduced(x: T([...]), y: T([...]), out: T([...])):
+    out[:] = pypto.sum(pypto.unsqueeze(x, 0) * y, 0)
+    out[1:2] = pypto.sum(x, 0, keepdim=True)
+
+
+WRITERS: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[Any, ...]]] = {
+    "written": (written, (1, 2, 3, 4), DTYPES), "written_rows": (written_rows, (2, 3), FLOATS),
+    "written_columns": (written_columns, (2, 3), FLOATS), "written_and_read": (written_and_read, (1, 2, 3), DTYPES),
+    "written_in_part": (written_in_part, (1, 2, 3), DTYPES), "written_in_turns": (written_in_turns, (2,), DTYPES),
+    "written_by_the_host": (written_by_the_host, (2,), FLOATS), "written_reduced": (written_reduced, (2,), FLOATS),
+}
+
+
+@pytest.mark.parametrize(("name", "rank"), [(n, r) for n, (_, ranks, _) in WRITERS.items() for r in ranks])
+def test_outputs_are_written_where_they_lie(name: str, rank: int) -> None:
+    """The bits of a dense call, and not an element beside them; operands dense, and as the output is."""
+    kernel, _, dtypes = WRITERS[name]
+    for i, (how, _) in enumerate(places(SHAPES[rank], F)):
+        dtype = dtypes[i % len(dtypes)]
+        x, y, fill = (values(SHAPES[rank], dtype, i + k) for k in (0, 100, 200))
+        want = fill.copy()
+        kernel(x, y, want)
+        for alike in (False, True):
+            out, around = (dict(places(SHAPES[rank], dtype))[how] for _ in range(2))
+            for v in (out, around):
+                held(v)[...] = 7
+                v[...] = fill
+            given = dict(layouts(x))[how] if alike else x
+            kernel(given, y, out)
+            around[...] = want
+            assert held(out).tobytes() == held(around).tobytes(), (how, np.dtype(dtype).name, alike)
+
+
+@pypto.jit(lint="off")
+def one_row(x: T([D, D]), out: T([D, D])):
+    out[2:3] = x * 2
+
+
+def test_nothing_is_copied_for_an_output(tmp_path: Path) -> None:
+    """A transposed file of which a copy would not fit into memory: only the pages that are written exist."""
+    whole = np.memmap(tmp_path / "out", F, "w+", shape=(2**10, 2**23))
+    one_row(np.ones((1, 2**10), F), whole.T)
+    assert (whole[:, 2] == 2).all() and not whole[:, :2].any() and not whole[:, 3:9].any()
+    assert (tmp_path / "out").stat().st_blocks * 512 < 2**26

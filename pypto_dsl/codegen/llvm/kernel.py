@@ -22,7 +22,7 @@ from pypto_dsl.codegen.llvm.columns import ColumnState
 from pypto_dsl.codegen.llvm.features import FeatureLevel
 from pypto_dsl.codegen.llvm.indexing import Scope, View, evaluate
 from pypto_dsl.codegen.llvm.lanes import Context
-from pypto_dsl.codegen.llvm.layout import Slot, check, plan, reads, statements, written
+from pypto_dsl.codegen.llvm.layout import Slot, check, lies_along_columns, plan, reads, statements, written
 from pypto_dsl.codegen.llvm.loops import copy
 from pypto_dsl.codegen.llvm.product import Step, emit_step
 from pypto_dsl.codegen.llvm.turning import turn
@@ -291,6 +291,9 @@ class _Kernel:
         if len(region.extent) == 1 and statement.buffer.layout == "column":
             extent = [region.extent[0], as_index(1)]
         rows, cols = (evaluate(b, e, self.scope) for e in extent[-2:])
+        if lies_along_columns(statement):
+            turn(b, self.views[statement.buffer.name].turned(), target.turned(), cols, rows, exact=True)
+            return
         copy(b, self.views[statement.buffer.name], target, rows, cols, extent[-2], extent[-1])
 
     def _fill(self, statement: t.Fill) -> None:

@@ -14,7 +14,6 @@ from pypto_dsl.codegen.llvm.bfloat import Known, facts
 from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import Scope, View, address, evaluate, zero
 from pypto_dsl.codegen.llvm.intrinsics import Use
-from pypto_dsl.codegen.llvm.turning import joined
 from pypto_dsl.compiler import dtypes
 from pypto_dsl.compiler.dtypes import DType
 from pypto_dsl.compiler.errors import CompilerBug
@@ -348,7 +347,9 @@ def _collected(b: Builder, view: View, pointer: Value, width: int) -> Value:
             place = b.offset(pointer, view.column_stride * at, view.element) if at else pointer
             vector = b.insert(vector, b.load(Type(view.element), place), lane)
         parts.append(vector)
-    return joined(b, parts)
+    while len(parts) > 1:
+        parts = [b.shuffle(x, y, range(2 * x.type.lanes)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
 
 
 def store_vector(b: Builder, value: Value, view: View, position: Position, past_caches: bool = False) -> None:
@@ -362,10 +363,13 @@ def store_vector(b: Builder, value: Value, view: View, position: Position, past_
         else:
             b.masked_store(value, pointer, position.mask)
         return
+    if position.mask is None:  # one by one, as they are loaded
+        for lane in range(value.type.lanes):
+            b.store(b.extract(value, lane), b.offset(pointer, view.column_stride * lane, view.element) if lane else pointer)
+        return
     pointers = _strided(b, view, pointer, value.type.lanes)
-    mask = position.mask or b.constant(Type("i1", value.type.lanes), 1)
     name = f"llvm.masked.scatter.{value.type.mangled}.{pointers.type.mangled}"
-    b.call_void(name, value, pointers, b.constant(Type("i32"), value.type.bytes), mask)
+    b.call_void(name, value, pointers, b.constant(Type("i32"), value.type.bytes), position.mask)
 
 
 def _strided(b: Builder, view: View, pointer: Value, width: int) -> Value:

@@ -207,10 +207,26 @@ class _Writer(_Function):
             self.scope[name] = step >> (size.bit_length() - 1)
             self._require(b.compare("ne", step, 0) & b.compare("ne", step, size))  # there is better code for these
         for param in self.plan.tensors:
+            if param.strides is not None and param.role != "in":
+                self._require(self._apart(axes[param.name], self.steps[param.name], param.dtype.itemsize))
             for axis, wanted in enumerate(param.strides or ()):
                 if (param.name, axis) not in self.free:
                     wanted_bytes = evaluate(b, wanted * param.dtype.itemsize, self.scope)
                     self._require(b.compare("eq", axes[param.name][axis], 1) | b.compare("eq", self.steps[param.name][axis], wanted_bytes))
+
+    def _apart(self, sizes: Sequence[Value], steps: Sequence[Value], itemsize: int) -> Value:
+        """Whether every element has memory of its own, see `layouts.apart`; of equal steps the first one counts as shorter."""
+        b = self.b
+        lengths = [b.call(I64, "llvm.abs.i64", step, b.constant(I1, False)) for step in steps]
+        reaches = [length * b.intrinsic("llvm.smax", size - 1, 0) for length, size in zip(lengths, sizes, strict=True)]
+        holds = b.constant(I1, True)
+        for i, (size, length) in enumerate(zip(sizes, lengths, strict=True)):
+            reach = b.constant(I64, itemsize)
+            for j, (other, far) in enumerate(zip(lengths, reaches, strict=True)):
+                if i != j:
+                    reach = reach + b.select(b.compare("sle" if j < i else "slt", other, length), far, 0)
+            holds = holds & (b.compare("sle", size, 1) | b.compare("sle", reach, length))
+        return holds
 
     def _number(self, obj: Value, scalar: t.Scalar) -> None:
         """A Python float or int of the exact type. A float that only becomes infinite in f32 is left to NumPy, which warns."""

@@ -96,7 +96,7 @@ def plan(kernel: t.TileKernel) -> Layout:
     direct = _direct(kernel, everything)
     scratch = _Scratch()
     products = {load.buffer.name for s in everything if isinstance(s, t.Accumulate) for load in s.loads}  # they are packed anyway
-    along_columns = frozenset(s.buffer.name for s in everything if isinstance(s, t.Load) and _lies_along_columns(s)) - products
+    along_columns = frozenset(s.buffer.name for s in everything if isinstance(s, t.Load) and lies_along_columns(s)) - products
     lying = _reduced_where_they_lie(along_columns, everything)
     turned = along_columns - lying
     layout = Layout({}, {}, {}, direct, turned, lying, as_index(0))
@@ -121,10 +121,10 @@ def plan(kernel: t.TileKernel) -> Layout:
     return Layout(layout.slots, layout.columns, layout.products, direct, turned, lying, scratch.used)
 
 
-def _lies_along_columns(load: t.Load) -> bool:
-    """Whether a loaded tile has its rows, not its columns, next to each other in memory."""
-    strides = load.region.param.strides
-    return load.buffer.layout == "tile" and strides is not None and runs_along(strides[-2:])
+def lies_along_columns(moved: t.Load | t.Store) -> bool:
+    """Whether a tile that is loaded or stored has its rows, not its columns, next to each other in memory."""
+    strides = moved.region.param.strides
+    return moved.buffer.layout == "tile" and strides is not None and runs_along(strides[-2:])
 
 
 def _reduced_where_they_lie(lying: frozenset[str], everything: Sequence[t.Statement]) -> frozenset[str]:
@@ -225,7 +225,7 @@ def _store_of(body: Sequence[t.Statement], position: int, writer: t.Statement, b
             continue
         region = statement.region
         names = frozenset[str]().union(*(i.variables() for i in (*region.offset, *region.extent)))
-        fits = region.param.dtype is buffer.dtype and not (names & defined)
+        fits = region.param.dtype is buffer.dtype and not (names & defined) and not lies_along_columns(statement)
         return statement if fits and _harmless(statement, writer, everything) else None
     return None
 

@@ -6,35 +6,41 @@ from collections.abc import Callable, Sequence
 
 from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
 from pypto_dsl.codegen.llvm.indexing import View, address, zero
+from pypto_dsl.codegen.llvm.loops import UNKNOWN, sweep
 
 Conversion = Callable[[Value], Value]
 
 
-def turn(b: Builder, source: View, target: View, rows: Value, cols: Value, converted: Conversion = lambda value: value) -> None:
+def turn(b: Builder, source: View, target: View, rows: Value, cols: Value, converted: Conversion = lambda value: value,
+         exact: bool = False) -> None:
     """Copy a matrix whose rows are neighbours into one whose columns are, each element ``converted``; the last rows element by element.
 
-    Whole squares are written: ``target`` has room behind its last column, for what may be anything.
+    Whole squares are written: ``target`` has room behind its last column, for what may be anything, unless it is ``exact``.
     """
     width = min(square_side(b, source), square_side(b, target))
     full = rows & -width
+
+    def squares(column: Value, mask: Value | None) -> None:
+        starts = line_starts(b, source, column, cols, width)
+
+        def square(row: Value, _: list[Value]) -> None:
+            for k, line in enumerate(transposed(b, [converted(line) for line in lines(b, source, starts, row)])):
+                place = address(b, target, row + k if k else row, column)
+                b.store(line, place) if mask is None else b.masked_store(line, place, mask)
+
+        b.loop(0, full, width, square, hint="square")
 
     def single(row: Value, column: Value) -> None:
         element = b.load(Type(source.element), address(b, source, row, column))
         b.store(converted(element), address(b, target, row, column))
 
-    def squares(column: Value, _: list[Value]) -> None:
-        starts = line_starts(b, source, column, cols, width)
-
-        def whole(row: Value, _: list[Value]) -> None:
-            for k, line in enumerate(transposed(b, [converted(line) for line in lines(b, source, starts, row)])):
-                b.store(line, address(b, target, row + k if k else row, column))
-
-        b.loop(0, full, width, whole, hint="square")
-
     def singles(row: Value, _: list[Value]) -> None:
         b.loop(0, cols, 1, lambda column, _: single(row, column), hint="element")
 
-    b.loop(0, cols, width, squares, hint="columns")
+    if exact:
+        sweep(b, zero(b), cols, UNKNOWN, width, lambda columns, mask: squares(columns[0], mask))
+    else:
+        b.loop(0, cols, width, lambda column, _: squares(column, None), hint="columns")
     b.loop(full, rows, 1, singles, hint="last")
 
 
@@ -68,10 +74,3 @@ def transposed(b: Builder, lines: Sequence[Value]) -> list[Value]:
         pairs = zip(every[:count // 2], every[count // 2:], strict=True)
         every = [b.shuffle(x, y, order) for x, y in pairs for order in (low, high)]
     return every
-
-
-def joined(b: Builder, parts: Sequence[Value]) -> Value:
-    """Vectors one behind the other; their number is a power of two."""
-    while len(parts) > 1:
-        parts = [b.shuffle(x, y, range(2 * x.type.lanes)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]

@@ -91,9 +91,9 @@ def layout_of(covers: Sequence[bool]) -> Layout:
 
 
 def fold(space: tuple[Index, ...], accesses: Sequence[Access], lanes: frozenset[int], reduced: frozenset[int] = frozenset(),
-         kind: str = "elementwise", merge_last: bool = True, along: int | None = None) -> Folded:
+         kind: str = "elementwise", merge_last: bool = True, along: int | None = None, columns: int | None = None) -> Folded:
     """Fold a space. ``lanes`` are dimensions that a lane index runs along; ``merge_last`` False keeps the last dimension alone; ``along``
-    is the dimension to make rows of, if it is free to be."""
+    is the dimension to make rows of and ``columns`` that for columns, if they are free to be."""
     live = [i for i, e in enumerate(space) if e.constant != 1 or (kind == "matmul" and i >= len(space) - 2)]
     last = live[-1] if live else None
     runs: list[list[int]] = []
@@ -117,14 +117,14 @@ def fold(space: tuple[Index, ...], accesses: Sequence[Access], lanes: frozenset[
         cols = inner.pop()
         ordered = (*groups[:at], *inner, rows, cols)
     else:
-        cols = groups.pop() if groups else ()
+        cols = _taken(groups, columns if kind == "elementwise" else None)
         rows = _taken(groups, along)
         ordered = (*groups, rows, cols)
     return Folded(ordered, tuple(_extent(space, g) for g in ordered), space)
 
 
 def _taken(groups: list[tuple[int, ...]], along: int | None) -> tuple[int, ...]:
-    """The rows: the dimensions whose innermost is ``along``, else the last of those that are left, which they leave."""
+    """The dimensions whose innermost is ``along``, else the last of those that are left, which they leave."""
     if not groups:
         return ()
     return groups.pop(next((i for i, g in enumerate(groups) if g[-1] == along), len(groups) - 1))

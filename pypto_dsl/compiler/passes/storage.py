@@ -70,7 +70,7 @@ class _Assigner:
     def run(self) -> Storage:
         storage, graph = self.storage, self.graph
         for p in graph.parameters:
-            self._put(p, Place(p.name, p.type.shape, graph.strides.get(p.name)))
+            self._put(p, self._whole(p.name, p))
             if p.type.rank or p.name in graph.outputs:
                 storage.arguments.append(self._argument(p))
         for name, value in graph.outputs.items():
@@ -82,14 +82,23 @@ class _Assigner:
             self._direct(name, value)
         self._items(self.partition.items)
         returned = [a.name for a in storage.arguments[len(storage.arguments) - len(graph.returns):]]
-        final = [*graph.outputs.items(), *zip(returned, graph.returns, strict=True)]
-        storage.copies = self._exchange([Copy(v, Place(n, v.type.shape)) for n, v in final if self._elsewhere(v, Place(n, v.type.shape))])
+        final = [(v, self._whole(n, v)) for n, v in (*graph.outputs.items(), *zip(returned, graph.returns, strict=True))]
+        storage.copies = self._exchange([Copy(v, place) for v, place in final if self._elsewhere(v, place)])
         storage.reserved = frozenset({*(a.name for a in storage.arguments), *(w.name for w in storage.workspaces),
                                       *(p.name for p in graph.parameters), *graph.symbols})
         storage.order = {n: i for i, n in enumerate(dict.fromkeys((*graph.symbols, *(p.name for p in graph.parameters))))}
         return storage
 
     # ---- places
+
+    def _whole(self, name: str, value: Value) -> Place:
+        """The place of a value that is a parameter's content or a returned tensor."""
+        return Place(name, value.type.shape, self.graph.strides.get(name))
+
+    def _is_whole(self, place: Place) -> bool:
+        """Whether a place is its tensor, and no window or other view of it."""
+        strides = self.graph.strides.get(place.tensor)
+        return not place.base.terms and (place.dense if strides is None else place.strides == strides)
 
     def _put(self, value: Value, place: Place) -> None:
         before = self.storage.places.get(value)
@@ -152,7 +161,7 @@ class _Assigner:
         group = self.partition.owner.get(value)
         if group is None or value in self.storage.places or self._old_content_read(group, name, value):
             return
-        place = Place(name, value.type.shape)
+        place = self._whole(name, value)
         if value.type.live != value.type.shape:
             return
         self._put(value, place)
@@ -241,7 +250,7 @@ class _Assigner:
         name = next((n for n, v in self.graph.outputs.items() if v is value), None) if value in self.results else None
         parameter = self.parameters.get(name) if name is not None else None
         if name is not None and parameter is not None and not self.liveness.is_read(parameter) and value.type.live == value.type.shape:
-            self._put(value, Place(name, value.type.shape))
+            self._put(value, self._whole(name, value))
             return
         self._workspace(value)
 
@@ -309,7 +318,7 @@ class _Assigner:
         generated = self._generated(source)
         if not generated and self._may_take(source, op, result):
             place = self.place(source)
-            if place.dense and not place.base.terms and place.tensor not in (taken or ()):
+            if self._is_whole(place) and place.tensor not in (taken or ()):
                 self._put(result, place)
                 return place
         place = self._workspace(result)
@@ -343,7 +352,7 @@ class _Assigner:
             roots = {self._root(r.yields[k], item) for r in op.regions}
             root = next(iter(roots)) if len(roots) == 1 else None
             keeps = root is not None and not self._generated(root) and self._may_take(root, op, result)
-            if root is not None and keeps and self.place(root).dense and self.place(root).tensor not in taken:
+            if root is not None and keeps and self._is_whole(self.place(root)) and self.place(root).tensor not in taken:
                 self._put(result, self.place(root))
             else:
                 self._workspace(result)

@@ -63,23 +63,37 @@ class Tiling:
         lanes = self._lanes() | self._matmul_lanes()
         merge_last = self.target.tile.flatten or self.group.kind == "row"
         everything = [*self.inputs.values(), *self.outputs.values()]
-        self.folded = fold(self.group.space, everything, lanes, self.group.reduced, self.group.kind, merge_last, self._along())
+        last = self._last()
+        self.folded = fold(self.group.space, everything, lanes, self.group.reduced, self.group.kind, merge_last, self._along(last), last)
 
-    def _along(self) -> int | None:
-        """The dimension whose elements are neighbours in an input that has others along the last one: better the rows of tiles."""
-        last = max((i for i, e in enumerate(self.group.space) if e.constant != 1), default=None)
+    def _last(self) -> int | None:
+        """The dimension to make columns of, where there is a choice: that along which what is written has neighbours, else the last one."""
+        live = [i for i, e in enumerate(self.group.space) if e.constant != 1]
+        if self.target.tile.turned is not None and self.group.kind == "elementwise":
+            for access in self.outputs.values():
+                found = next((d for d, s in self._strides(access).items() if s.constant == 1), None)
+                if found is not None:
+                    return found
+        return live[-1] if live else None
+
+    def _along(self, last: int | None) -> int | None:
+        """The dimension whose elements are neighbours in a tensor that has others along the last one: better the rows of tiles."""
         if self.target.tile.turned is None or last is None or self.group.kind == "matmul":
             return None
-        for access in self.inputs.values():
-            strides = {d: s for d in range(last + 1) if self.group.space[d].constant != 1 and (s := access.stride(d)) is not None}
+        for access in (*self.inputs.values(), *self.outputs.values()):
+            strides = self._strides(access)
             if last in strides and strides[last].constant not in (0, 1):
                 return next((d for d, s in strides.items() if s.constant == 1), None)
         return None
 
+    def _strides(self, access: Access) -> dict[int, Index]:
+        """The strides along the dimensions of the space that a tensor covers."""
+        return {d: s for d, e in enumerate(self.group.space) if e.constant != 1 and (s := access.stride(d)) is not None}
+
     def turned(self) -> list[Access]:
-        """The inputs whose rows, not their columns, are neighbours in memory."""
+        """The tensors whose rows, not their columns, are neighbours in memory."""
         found = []
-        for access in self.inputs.values():
+        for access in (*self.inputs.values(), *self.outputs.values()):
             rows, cols = (self.folded.stride(access, d) for d in self.folded.dims[-2:])
             if all(self.folded.covers(access)[-2:]) and rows.constant == 1 and cols.constant not in (0, 1):
                 found.append(access)

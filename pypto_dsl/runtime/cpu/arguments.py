@@ -12,7 +12,7 @@ import numpy as np
 from pypto_dsl.compiler.dtypes import of_numpy
 from pypto_dsl.compiler.errors import error
 from pypto_dsl.compiler.index import Index
-from pypto_dsl.compiler.layouts import layout_of
+from pypto_dsl.compiler.layouts import apart, layout_of
 from pypto_dsl.compiler.tile_ir.nodes import Param, Program
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -28,13 +28,13 @@ class Bound:
     back: tuple[tuple[Array, Array], ...]
 
     def layouts(self, program: Program) -> dict[str, str]:
-        """How the inputs lie that are not dense."""
-        every = {a.name: self.arrays[a.name] for a in program.arguments if a.role == "in"}
+        """How the arrays lie that are not dense."""
+        every = {a.name: self.arrays[a.name] for a in program.arguments}
         return {name: found for name, a in every.items() if (found := layout_of(a.shape, a.strides, a.itemsize))}
 
 
 def bind(program: Program, arrays: Mapping[str, Array], symbols: Mapping[str, int] | None = None, strided: bool = False) -> Bound:
-    """Check arrays by name against the program's arguments. Outputs are made dense, and so are inputs, unless they may be ``strided``.
+    """Check arrays by name against the program's arguments. They are made dense, unless they may be ``strided``.
 
     Raises KernelError PT702 (dtype), PT703 (rank), PT704 (a fixed extent), PT706 (read-only output), PT707 (extents that must agree),
     PT709 (outputs that overlap); nothing has been written when it does.
@@ -61,7 +61,8 @@ def bind(program: Program, arrays: Mapping[str, Array], symbols: Mapping[str, in
             ready[argument.name] = array if not overlaps and (strided or array.flags.c_contiguous) and _as_it_lies(array) else (
                 _compact(array) if strided else _dense_copy(array))
             continue
-        ready[argument.name] = dense(array)
+        in_place = strided and _as_it_lies(array) and apart(array.shape, array.strides, array.itemsize)
+        ready[argument.name] = array if in_place else dense(array)
         if ready[argument.name] is not array:
             back.append((ready[argument.name], array))
     return Bound(ready, known, tuple(back))

@@ -75,9 +75,9 @@ class _Call:
 class Executable:
     """The kernels of one program, ready to be called.
 
-    ``run`` takes arrays and run-time scalars by name. Inputs may have any strides and alignment; outputs are written in place, and
-    elements that the program does not write are untouched. Inputs that are not dense are read where they lie by variants of the program,
-    compiled when such a call comes.
+    ``run`` takes arrays and run-time scalars by name. They may have any strides and alignment; outputs are written in place, and
+    elements that the program does not write are untouched. Arrays that are not dense are read and written where they lie by variants of
+    the program, compiled when such a call comes.
     """
 
     def __init__(self, program: t.Program | Callable[[], t.Program], *, level: str | None = None, cache: ObjectCache | None = None,
@@ -91,7 +91,7 @@ class Executable:
         from this machine's (``streaming_bytes``); results do not depend on it.
         ``extents`` names, for run-time numbers, the argument and axis whose extent they are: the launcher reads them there.
         ``key`` (`stored.key`) finds what an earlier process has compiled; ``program`` may then be a function, called when it is needed.
-        ``relaid`` lowers the program for inputs that lie otherwise; without it such inputs are copied.
+        ``relaid`` lowers the program for arrays that lie otherwise; without it such arrays are copied.
         Raises KernelError PT524 for a level that the host lacks, and what emission refuses.
         """
         self._program = program
