@@ -1,4 +1,4 @@
-"""Calls on arrays that are not dense: transposed, broadcast and with steps, beside NumPy and torch on the same arrays.
+"""Calls that read or write arrays that are not dense: transposed, broadcast and with steps, beside NumPy and torch on the same arrays.
 
     python -m benchmarks.layouts [SIDE ...]
 
@@ -30,6 +30,8 @@ LAYOUTS: dict[str, Callable[[int, Any], Array]] = {
     "one column": lambda n, dtype: np.broadcast_to(ones(n, 1, dtype), (n, n)),
 }
 
+WRITTEN = ("transposed", "inside", "every other")
+
 
 def ones(rows: int, cols: int, dtype: Any) -> Array:
     """Numbers around 1."""
@@ -54,12 +56,9 @@ def work(x: Array) -> dict[str, dict[str, Callable[[], object]]]:
         "sum over axis 0": {"pypto": lambda: kernels.sum_first(x, cols), "numpy": lambda: np.sum(x, 0, out=cols)},
         "sum over axis 1": {"pypto": lambda: kernels.sum_last(x, rows), "numpy": lambda: np.sum(x, 1, out=rows)},
     }
-    if importlib.util.find_spec("torch") is not None:
-        torch: Any = importlib.import_module("torch")
-        torch.set_num_threads(1)
-        base = x.T if x.T.flags.c_contiguous else x
-        a, b, made, first, last = (tensor(torch, v) for v in (base, y, out, cols, rows))
-        a = a.T if base is not x else a
+    torch = installed_torch()
+    if torch is not None:
+        a, b, made, first, last = (tensor(torch, v) for v in (x, y, out, cols, rows))
         found["add"]["torch"] = lambda: torch.add(a, b, out=made)
         found["exp"]["torch"] = lambda: torch.exp(a, out=made)
         found["softmax"]["torch"] = lambda: torch.softmax(a, 1, out=made)
@@ -68,8 +67,36 @@ def work(x: Array) -> dict[str, dict[str, Callable[[], object]]]:
     return found
 
 
+def writing(out: Array) -> dict[str, dict[str, Callable[[], object]]]:
+    """What is measured on dense operands and an output, as `work` gives it."""
+    x = ones(out.shape[0], out.shape[1], out.dtype)
+    found: dict[str, dict[str, Callable[[], object]]] = {
+        "add": {"pypto": lambda: kernels.add(x, x, out), "numpy": lambda: np.add(x, x, out=out)},
+        "exp": {"pypto": lambda: kernels.exp(x, out), "numpy": lambda: np.exp(x, out=out)},
+        "softmax": {"pypto": lambda: kernels.softmax(x, out), "numpy": lambda: softmax(x, out)},
+    }
+    torch = installed_torch()
+    if torch is not None:
+        a, made = tensor(torch, x), tensor(torch, out)
+        found["add"]["torch"] = lambda: torch.add(a, a, out=made)
+        found["exp"]["torch"] = lambda: torch.exp(a, out=made)
+        found["softmax"]["torch"] = lambda: torch.softmax(a, 1, out=made)
+    return found
+
+
+def installed_torch() -> Any:
+    """torch on one thread, or None."""
+    if importlib.util.find_spec("torch") is None:
+        return None
+    torch: Any = importlib.import_module("torch")
+    torch.set_num_threads(1)
+    return torch
+
+
 def tensor(torch: Any, x: Array) -> Any:
     """The array's memory as a tensor of torch."""
+    if x.T.flags.c_contiguous and not x.flags.c_contiguous:
+        return tensor(torch, x.T).T
     if x.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(x)
@@ -97,8 +124,9 @@ def rows(sides: list[int]) -> Iterator[str]:
     for side in sides:
         for dtype in (np.float32, ml_dtypes.bfloat16):
             times: dict[tuple[str, str], dict[str, float]] = {}
-            for layout, make in LAYOUTS.items():
-                for operation, calls in work(make(side, dtype)).items():
+            every = [*((layout, work, make) for layout, make in LAYOUTS.items()), *((f"into {n}", writing, LAYOUTS[n]) for n in WRITTEN)]
+            for layout, operations, make in every:
+                for operation, calls in operations(make(side, dtype)).items():
                     # minutes: NumPy's bfloat16 is element by element
                     kept = {n: c for n, c in calls.items() if n != "numpy" or dtype is np.float32 or side <= 1024}
                     times[operation, layout] = best(kept, 15 if side <= 1024 else 5)
@@ -114,7 +142,7 @@ def main() -> None:
     """Print the table."""
     warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)  # nobody writes to it
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the pool counts processors: one thread
-    print("| operation | input | dtype | side | us | of dense | numpy / us | torch / us |")
+    print("| operation | array | dtype | side | us | of dense | numpy / us | torch / us |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for line in rows([int(a) for a in sys.argv[1:]] or [64, 1024, 4096]):
         print(line, flush=True)
