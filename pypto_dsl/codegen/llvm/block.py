@@ -9,7 +9,7 @@ from operator import and_
 
 from pypto_dsl.codegen.llvm import elements, intrinsics, sums
 from pypto_dsl.codegen.llvm.bfloat import rounded_once, shortened
-from pypto_dsl.codegen.llvm.builder import I64, Builder, Type, Value
+from pypto_dsl.codegen.llvm.builder import Builder, Type, Value
 from pypto_dsl.codegen.llvm.columns import ROWS_FROM_MEMORY, ROWS_TOGETHER, ColumnStates, reduce_along, reduce_rows, reduce_squares
 from pypto_dsl.codegen.llvm.elements import memory_element
 from pypto_dsl.codegen.llvm.indexing import View, address, evaluate, zero
