@@ -119,16 +119,17 @@ def link(texts: Mapping[str, str], names: Sequence[str], folder: Path) -> Binary
 def run(binary: Binary, program: Program, arrays: Mapping[str, Array], scalars: Mapping[str, float | int]) -> None:
     """A program of kernels alone on arrays by name, outputs written in place."""
     bound = bind(program, arrays, {n: v for n, v in scalars.items() if isinstance(v, int)})
+    symbols = {**bound.symbols, **{s.name: 3 for s in program.scalars if s.workers}}
     memory = {name: np.ascontiguousarray(array) for name, array in bound.arrays.items()}
     for workspace in program.workspaces:
-        memory[workspace.name] = np.zeros(tuple(e.evaluate(bound.symbols) for e in workspace.shape), workspace.dtype.numpy)
+        memory[workspace.name] = np.zeros(tuple(e.evaluate(symbols) for e in workspace.shape), workspace.dtype.numpy)
     for step in program.steps:
         assert isinstance(step, tuple)
-        kernel = next(k for k in step if all(r.evaluate(bound.symbols) >= 0 for r in k.requires))
+        kernel = next(k for k in step if all(r.evaluate(symbols) >= 0 for r in k.requires))
         call = emitter.signature(kernel)
-        numbers = {**bound.symbols, **scalars}
+        numbers = {**symbols, **scalars}
         slots = [memory[n] for n in call.tensors] + [pack_scalar(numbers[n], d) for n, d in call.scalars]
-        found = binary.call(call.name, slots, call.items.evaluate(bound.symbols), call.scratch.evaluate(bound.symbols))
+        found = binary.call(call.name, slots, call.items.evaluate(symbols), call.scratch.evaluate(symbols))
         memory.update(zip(call.tensors, found, strict=True))
     for argument in program.arguments:
         if argument.role != "in":
