@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from pypto_dsl.cli.cache import remove
 from pypto_dsl.compiler.errors import KernelError
 from pypto_dsl.runtime import toolchain
 
@@ -63,6 +66,24 @@ def test_concurrent_builds_agree(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(lambda _: build(folder), range(4)))) == 1
     assert not list((tmp_path / "cache").rglob("*.partial"))
+
+
+def test_clearing_the_cache_leaves_what_is_being_built(tmp_path: Path) -> None:
+    built = build(include_folder(tmp_path, 1))
+    with toolchain.locked(built.parent):
+        assert not remove(built.parent) and built.exists()
+    assert remove(built.parent) and not built.parent.exists()
+
+
+def test_a_folder_that_was_removed_while_it_was_waited_for_is_made_again(tmp_path: Path) -> None:
+    folder = build(include_folder(tmp_path, 1)).parent
+    with ThreadPoolExecutor(1) as pool:
+        with toolchain.locked(folder):
+            (folder / "answer.so").unlink()
+            waiting = pool.submit(build, include_folder(tmp_path, 1))
+            time.sleep(0.2)
+            shutil.rmtree(folder)
+        assert waiting.result(60).exists()
 
 
 def test_a_source_that_does_not_compile_says_what_the_compiler_said(tmp_path: Path) -> None:

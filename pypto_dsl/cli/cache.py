@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
+import filelock
 
 from pypto_dsl.cli import kernels, terminal
 from pypto_dsl.compiler import targets
 from pypto_dsl.compiler.pipeline import lower
 from pypto_dsl.frontend.targets import extents_of
+from pypto_dsl.runtime import toolchain
 from pypto_dsl.runtime.cpu import jit, stored
 from pypto_dsl.runtime.cpu.cache import ObjectCache, default_directory, size_limit
 from pypto_dsl.runtime.cpu.executable import Executable
@@ -77,28 +79,32 @@ def ls(as_json: bool) -> None:
 def clear(kind: str | None, older_than: float | None, as_json: bool) -> None:
     """Remove what is kept.
 
-    Nothing is lost but the time to compile again. Kinds are the ones that `ptc cache ls` shows.
+    Nothing is lost but the time to compile again; what another process is building stays. Kinds are the ones that `ptc cache ls` shows.
 
     \b
       ptc cache clear
       ptc cache clear --kind objects --older-than 30
     """
     limit = time.time() - (older_than or 0) * 86400
-    chosen = [e for e in cached() if kind in (None, e.kind) and (older_than is None or e.written < limit)]
-    for entry in chosen:
-        remove(cache_folder() / entry.kind / entry.name)
+    chosen = [e for e in cached() if kind in (None, e.kind) and (older_than is None or e.written < limit)
+              and remove(cache_folder() / e.kind / e.name)]
     if as_json:
         terminal.emit_json({"ok": True, "removed": len(chosen), "bytes": sum(e.bytes for e in chosen)})
     else:
         click.echo(f"removed {len(chosen)} entries, {_size(sum(e.bytes for e in chosen))}")
 
 
-def remove(path: Path) -> None:
-    """Remove one entry, a file or a folder; one that another process removed first is fine."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
+def remove(path: Path) -> bool:
+    """Remove one entry, a file or a folder, and say whether it is gone; a folder in which somebody builds (`toolchain.locked`) stays."""
+    if not path.is_dir():
         path.unlink(missing_ok=True)
+        return True
+    try:
+        with toolchain.locked(path, timeout=0):
+            shutil.rmtree(path, ignore_errors=True)
+    except (filelock.Timeout, OSError):  # a lock that cannot be made is a folder that cannot be removed
+        return False
+    return True
 
 
 def _size(count: int) -> str:

@@ -12,7 +12,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -121,6 +122,26 @@ def build_key(
     return digest.hexdigest()[:32]
 
 
+@contextmanager
+def locked(folder: Path, timeout: float = -1) -> Iterator[None]:
+    """Hold a folder of the cache, made if need be, against every other process that would build in it or remove it.
+
+    Raises filelock.Timeout when somebody holds it for ``timeout`` seconds; below 0 it is waited for.
+    """
+    lock = filelock.FileLock(folder / ".lock", timeout=timeout)
+    while True:  # until the folder is there behind the lock: whoever held it may have removed it
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            lock.acquire()
+            if (folder / ".lock").exists():
+                break
+            lock.release()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def build_shared_object(
     title: str,
     files: Mapping[str, str],
@@ -141,8 +162,7 @@ def build_shared_object(
     library = folder / f"{title}.so"
     if library.exists():
         return library
-    folder.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(folder / ".lock"):
+    with locked(folder):
         if library.exists():
             return library
         for name in sorted(files):

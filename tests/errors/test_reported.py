@@ -53,7 +53,8 @@ REPORTED = (
     ("a negative tile size", "pypto.set_vec_tile_shapes(-4, 8)\nout[:] = x", "PT401", "size 1 is -4"),
     ("nine tile sizes", "pypto.set_vec_tile_shapes(1, 1, 1, 1, 1, 1, 1, 1, 1)\nout[:] = x", "PT403", "got 9"),
     ("fewer tile sizes than axes", "pypto.set_vec_tile_shapes(8)\nout[:] = pypto.sum(x, 0, True)", "PT402", "the result of sum has 2 axes"),
-    ("a tile beyond the memory", on_ascend("pypto.set_vec_tile_shapes(64, 65536)\n    out[:] = x * 2.0", "[64, 65536]"), "PT410", "x_tile"),
+    ("a tile beyond the memory", on_ascend("pypto.set_vec_tile_shapes(64, 65536)\n    out[:] = x * 2.0", "[64, 65536]"), "PT410",
+     "x: 33554432 B"),
     # operations
     ("a shift of 64 bits on a target without", on_ascend("out[:] = x >> 3", "[128]", "UINT64"), "PT502", "u64"),
     (

@@ -260,6 +260,8 @@ KERNEL = "import pypto_dsl as pypto\n\n\n@pypto.jit\ndef k(x: pypto.Tensor([4, 4
 def test_commands(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words in any order: an exit code that is documented, and never that of a bug."""
     monkeypatch.chdir(tmp_path)
+    if command == "cache":  # others keep theirs
+        monkeypatch.setenv("PTC_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "kernel.py").write_text(KERNEL, encoding="utf-8")
     (tmp_path / "kernel.ptir").write_text("kernel k(%x: f32[4]) { %y = exp(%x) return %y }", encoding="utf-8")
     lines = [[a] for a in WORDS] + [

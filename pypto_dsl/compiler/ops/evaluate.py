@@ -25,7 +25,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 # Operations that read their operands as they are.
 UNCONVERTED = frozenset({"constant", "extent", "iota", "full", "cast", "bitcast", "reshape", "permute"})
 # Operations that move elements as they are: a window of a tensor of any size costs what the window holds.
-MOVED = frozenset({"bitcast", "view", "load_scalar"})
+MOVED = frozenset({"bitcast", "view", "load_scalar", "gather", "index_select", "gathermask", "scatter_update", "flip", "repeat_interleave"})
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from pypto_dsl.compiler.dtypes import F32, F64, I8, I16, I32, U8, U16, U32, DType
+from pypto_dsl.compiler.dtypes import F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType
 from pypto_dsl.compiler.ops import floats, shapes, typing
 from pypto_dsl.compiler.ops.core import abs, add, cast, div, eq, le, lt, mul, ne, neg, sub, where
 from pypto_dsl.compiler.ops.definition import Number, Tensor, op
@@ -17,6 +17,8 @@ EXACT = "the quotient is corrected by the exact remainder"
 # Integers whose quotient a float division and a correction give; 64-bit ones need a division of the target's own.
 NARROW: tuple[DType, ...] = (I8, I16, U8, U16)
 DIVISIBLE: tuple[DType, ...] = (F32, F64, *NARROW, I32, U32)
+# Integers of which `trunc_div` and `fmod` are made by `floor_div`, a target's own or its expansion.
+WHOLE: tuple[DType, ...] = (*NARROW, I32, U32, I64, U64)
 
 
 def _narrow_quotient(a: Tensor, b: Tensor, through: DType) -> Tensor:
@@ -92,7 +94,8 @@ def _floor_quotient(a: Tensor, b: Tensor) -> Tensor:
 
 
 @op(types=typing.integer_division, shape=shapes.broadcast, reference=functions.trunc_div, family="elementwise", bound={"f32": 1},
-    derivation="floats: the quotient is rounded before it is cut; integers: " + EXACT, dtypes=typing.NUMBERS, expands=DIVISIBLE)
+    derivation="floats: the quotient is rounded before it is cut; integers: " + EXACT, dtypes=typing.NUMBERS,
+    expands=(F32, F64, *WHOLE))
 def trunc_div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """The quotient without its fraction. A zero divisor gives 0 on integers, inf or NaN on floats."""
     if input.type.dtype.is_float:
@@ -116,7 +119,7 @@ def ceil_div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 
 @op(types=typing.integer_division, shape=shapes.broadcast, reference=functions.fmod, family="elementwise", bound={"f32": 0},
-    derivation="the remainder of a truncated division is a float", dtypes=typing.NUMBERS, expands=(*NARROW, I32, U32))
+    derivation="the remainder of a truncated division is a float", dtypes=typing.NUMBERS, expands=WHOLE)
 def fmod(input: Tensor | Number, other: Tensor | Number, precision_type: str = "HIGH_PRECISION") -> Tensor:
     """``input - trunc(input / other) * other``, exactly, with the sign of ``input``. Integers: 0 for a zero divisor.
 
