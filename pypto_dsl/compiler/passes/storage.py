@@ -269,6 +269,7 @@ class _Assigner:
             and not self._reshaped(value)
             and not self._read_behind(value, op, group)
             and self._known_before(window, group.ops[0])
+            and self._made_before(place.tensor, group.ops[0], op)
             and all(
                 r.opcode == "insert" and r.operands[1].type.rank and self.storage.places.get(r.operands[0]) == place and disjoint(r, op)
                 for r in self.liveness.read_from(self._aliases_of_tensor(place.tensor), group.ops[0], op)
@@ -295,6 +296,15 @@ class _Assigner:
         position, owner = self.liveness.position, self.partition.owner
         return any(position[r] > position[op] and r.opcode not in VIEWS and (not r.results or owner.get(r.results[0]) is not group)
                    for r in self.liveness.readers(seen))
+
+    def _made_before(self, tensor: str, first: Op, write: Op) -> bool:
+        """Whether what the tensor holds behind ``write``, apart from disjoint writes, is made before ``first``: later it would cover a
+        window that ``first`` fills."""
+        lying, position = self._aliases_of_tensor(tensor), self.liveness.position
+        apart = [v.op for v in lying if v.op is not None and v.op.opcode == "insert" and disjoint(v.op, write)]
+        written = {a for r in apart for a in self.liveness.aliases(r.operands[1])}
+        return all(v.op is None or not position[first] <= position[v.op] < position[write] or v in written or v.op in apart
+                   or v.op.opcode in VIEWS or v.op.opcode == "empty" for v in lying)
 
     def _known_before(self, place: Place, op: Op) -> bool:
         """Whether every element read that the place depends on stands before ``op``."""
