@@ -55,11 +55,11 @@ class AscendUnit:
             files[name] = p.emitted.files[name]
             entries += [kernel["entry"] for step in p.emitted.manifest["steps"] for kernel in step]
         architecture = load(TARGETS[0]).data["architecture"]
-        self.library: KernelLibrary = build_library(title, files, entries, arch=architecture, optimize=0)
+        self.kernels: KernelLibrary = build_library(title, files, entries, arch=architecture, optimize=0)
 
     def run(self, prepared: Prepared, given: Mapping[str, Array]) -> Mapping[str, Array]:
         tensors, numbers = apart(given)
-        return ascend_runner.execute(self.library, prepared.emitted.manifest, tensors, numbers, 2)[0]
+        return ascend_runner.execute(self.kernels, prepared.emitted.manifest, tensors, numbers, 2)[0]
 
 
 class TensixUnit:
